@@ -1,0 +1,66 @@
+// Which test files belong to a run, and which real servers each of them needs: read from its imports of the testing
+// package, so that nobody keeps a second list. Plain JavaScript, because the runner reads it before anything is built.
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+
+/** Module of packages/testing → the part it starts (names of BROKKR_TEST_WITHOUT). */
+const partOfModule = {
+  postgres: 'postgres',
+  kube: 'kubernetes',
+  nodes: 'kubernetes',
+  world: 'kubernetes',
+  kafka: 'kafka',
+  registry: 'registry',
+  clickhouse: 'clickhouse',
+  trino: 'trino',
+  nessie: 'nessie',
+  s3: 's3',
+  browser: 'browser',
+  'git-server': 'git',
+}
+export const parts = [...new Set(Object.values(partOfModule))]
+const roots = ['packages', 'scripts', 'journeys']
+const skipped = new Set(['node_modules', 'dist', '.brokkr'])
+
+/** @returns {{ file: string, parts: string[], peers: boolean }[]} every test file of the tree, sorted */
+export function listTests(root) {
+  const found = roots.flatMap((dir) => [...walk(join(root, dir))])
+  return found.map((path) => describeTest(root, path)).toSorted((a, b) => (a.file < b.file ? -1 : 1))
+}
+
+/** Splits a run's files into those that need no server and those that do; `left` names what `without` took away. */
+export function testFiles(root, { tier, without }) {
+  const absent = new Set(without.split(',').filter(Boolean))
+  const inTier = listTests(root).filter((test) => belongs(test, tier))
+  const left = inTier.filter((test) => test.parts.some((part) => absent.has(part)))
+  const run = inTier.filter((test) => !left.includes(test))
+  return {
+    pure: run.filter((test) => test.parts.length === 0).map((test) => test.file),
+    servers: run.filter((test) => test.parts.length > 0).map((test) => test.file),
+    left,
+  }
+}
+
+function belongs(test, tier) {
+  if (tier === 'peers') return test.peers
+  if (test.peers) return false
+  return tier === 'all' || test.parts.every((part) => part === 'postgres')
+}
+
+function describeTest(root, path) {
+  const text = readFileSync(path, 'utf8')
+  const modules = [...text.matchAll(/from '(?:@brokkr\/testing|\.)\/([a-z-]+)\.ts'/g)].map((m) => m[1])
+  const inTesting = path.includes(join('packages', 'testing', 'src'))
+  const direct = [...text.matchAll(/from '@brokkr\/testing\/([a-z-]+)\.ts'/g)].map((m) => m[1])
+  const wanted = new Set((inTesting ? modules : direct).flatMap((name) => partOfModule[name] ?? []))
+  return { file: relative(root, path), parts: [...wanted], peers: path.endsWith('.peers.test.ts') }
+}
+
+function* walk(dir) {
+  for (const entry of readdirSync(dir, { withFileTypes: true })) {
+    if (skipped.has(entry.name)) continue
+    const path = join(dir, entry.name)
+    if (entry.isDirectory()) yield* walk(path)
+    else if (entry.name.endsWith('.test.ts')) yield path
+  }
+}
