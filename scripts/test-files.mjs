@@ -52,7 +52,9 @@ function describeTest(root, path) {
   const modules = [...text.matchAll(/from '(?:@brokkr\/testing|\.)\/([a-z-]+)\.ts'/g)].map((m) => m[1])
   const inTesting = path.includes(join('packages', 'testing', 'src'))
   const direct = [...text.matchAll(/from '@brokkr\/testing\/([a-z-]+)\.ts'/g)].map((m) => m[1])
-  const wanted = new Set((inTesting ? modules : direct).flatMap((name) => partOfModule[name] ?? []))
+  // A test below the testing package cannot import it; it says what it needs in its first line.
+  const marked = /^\/\/ needs: ([a-z, ]+)/.exec(text)?.[1]?.split(/, */) ?? []
+  const wanted = new Set([...(inTesting ? modules : direct).flatMap((name) => partOfModule[name] ?? []), ...marked])
   return { file: relative(root, path), parts: [...wanted], peers: path.endsWith('.peers.test.ts') }
 }
 

@@ -1,0 +1,39 @@
+// Creates a stack with its labels and annotations; agents that match take it in the same transaction.
+import type { Stack } from '@brokkr/contract/stack.ts'
+import { recordDeed } from '../audit.ts'
+import type { Actor } from '../domain/actor.ts'
+import { requireAnnotation, requireDescription, requireLabel, requireName } from '../domain/names.ts'
+import { uuid7 } from '../domain/uuid7.ts'
+import * as annotationsStore from '../store/annotations.ts'
+import * as labelsStore from '../store/labels.ts'
+import type { Sql } from '../store/sql.ts'
+import * as stacks from '../store/stacks.ts'
+import { lockTargeting, retarget } from './retarget.ts'
+
+export interface NewStack {
+  readonly name: string
+  readonly description: string | null | undefined
+  readonly generatorId: string
+  readonly labels: readonly string[]
+  readonly annotations: Readonly<Record<string, string>>
+  readonly drift: string
+  readonly by: Actor
+}
+
+export async function createStack(deps: { sql: Sql; wakeFeed: () => void }, input: NewStack): Promise<Stack> {
+  const row = { id: uuid7(), name: requireName(input.name, 'name'), description: requireDescription(input.description), generator_id: input.generatorId, drift: input.drift }
+  const labels = [...new Set(input.labels.map(requireLabel))]
+  const annotations = Object.entries(input.annotations)
+  for (const [key, value] of annotations) requireAnnotation(key, value)
+  const stack = await deps.sql.begin(async (sql) => {
+    await lockTargeting(sql)
+    const inserted = await stacks.insert(sql, row)
+    await labelsStore.addManyToStack(sql, { stack_id: row.id, labels })
+    await annotationsStore.addManyToStack(sql, { stack_id: row.id, keys: annotations.map(([key]) => key), values: annotations.map(([, value]) => value) })
+    await retarget(sql, { stackId: row.id })
+    await recordDeed(sql, { by: input.by, action: 'stack.created', on: { type: 'stack', id: row.id }, details: { name: row.name } })
+    return inserted
+  })
+  deps.wakeFeed()
+  return stack
+}

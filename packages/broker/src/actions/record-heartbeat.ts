@@ -1,0 +1,10 @@
+// An agent is alive. Written before the answer, so that whoever reads next sees it.
+import type { Heartbeat } from '@brokkr/contract/agent.ts'
+import * as agents from '../store/agents.ts'
+import type { Sql } from '../store/sql.ts'
+
+export async function recordHeartbeat(deps: { sql: Sql }, input: { agentId: string; heartbeat: Heartbeat }): Promise<void> {
+  const { k8s_reachable, k8s_api_latency_ms, agent_version } = input.heartbeat
+  await agents.recordHeartbeat(deps.sql, { agent_id: input.agentId, k8s_reachable: k8s_reachable ?? null, k8s_api_latency_ms: k8s_api_latency_ms ?? null })
+  await agents.markConnected(deps.sql, { agent_id: input.agentId, agent_version: agent_version ?? null })
+}

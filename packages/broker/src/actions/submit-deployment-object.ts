@@ -1,0 +1,62 @@
+// Submits the next revision of a stack: number, row, head, audit in one transaction; a trigger writes the change row.
+import { createHash } from 'node:crypto'
+import type { DeploymentObject } from '@brokkr/contract/deployment-object.ts'
+import { ApiError } from '@brokkr/contract/error.ts'
+import { recordDeed } from '../audit.ts'
+import type { Actor } from '../domain/actor.ts'
+import { sealedYaml } from '../domain/sealed-yaml.ts'
+import { uuid7 } from '../domain/uuid7.ts'
+import type { Seal } from '../seal.ts'
+import * as deploymentObjects from '../store/deployment-objects.ts'
+import type { Sql } from '../store/sql.ts'
+import * as stacks from '../store/stacks.ts'
+
+export interface NewObject {
+  readonly stackId: string
+  readonly yamlContent: string
+  readonly isDeletionMarker: boolean
+  readonly expectedSequenceId: number | undefined
+  readonly by: Actor
+}
+
+
+export async function submitDeploymentObject(deps: { sql: Sql; seal: Seal; wakeFeed: () => void }, input: NewObject): Promise<DeploymentObject> {
+  const object = await deps.sql.begin(async (sql) => {
+    // Raising the counter locks the stack row, so number order is commit order.
+    const taken = await stacks.takeSequence(sql, { stack_id: input.stackId })
+    if (taken === null) throw new ApiError('stack_not_found', 'no such stack')
+    refuseMoved(input.expectedSequenceId, taken.head_sequence_id)
+    const row = await insertObject(sql, deps.seal, { ...input, sequenceId: taken.sequence_id })
+    await stacks.setHead(sql, { stack_id: input.stackId, object_id: row.id })
+    const details = { stack_id: input.stackId, sequence_id: row.sequence_id, is_deletion_marker: row.is_deletion_marker, yaml_checksum: row.yaml_checksum }
+    await recordDeed(sql, { by: input.by, action: 'deployment.created', on: { type: 'deployment_object', id: row.id }, details })
+    return row
+  })
+  deps.wakeFeed()
+  return objectOf(object, input.yamlContent)
+}
+
+export async function insertObject(sql: Sql, seal: Seal, object: Omit<NewObject, 'expectedSequenceId'> & { sequenceId: number }) {
+  const id = uuid7()
+  return deploymentObjects.insert(sql, {
+    id,
+    stack_id: object.stackId,
+    sequence_id: object.sequenceId,
+    yaml_sealed: seal.seal(sealedYaml(id), object.yamlContent),
+    yaml_bytes: Buffer.byteLength(object.yamlContent),
+    yaml_checksum: createHash('sha256').update(object.yamlContent).digest('hex'),
+    is_deletion_marker: object.isDeletionMarker,
+    created_by_kind: object.by.kind,
+    created_by_id: object.by.id,
+  })
+}
+
+/** The row as the wire shows it, with its text beside it. */
+export function objectOf({ yaml_sealed: _, ...row }: deploymentObjects.DeploymentObjectRow, yamlContent: string): DeploymentObject {
+  return { ...row, yaml_content: yamlContent } as DeploymentObject
+}
+
+function refuseMoved(expected: number | undefined, head: number | null): void {
+  if (expected === undefined || expected === (head ?? 0)) return
+  throw new ApiError('stack_moved', `the stack is at sequence ${head ?? 0}, not ${expected}: read it again and decide anew`, { details: { sequence_id: head ?? 0 } })
+}

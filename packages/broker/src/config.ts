@@ -1,0 +1,70 @@
+// The broker's settings: one table with their defaults. What is marked hot takes effect at a reload.
+import { type ConfigOf, count, optional, port, requiredSecret, seconds, secret, secretList, setting } from '@brokkr/runtime/config-table.ts'
+import { z } from 'zod'
+
+const span = z.tuple([seconds, seconds])
+const hexKey = z.string().regex(/^[0-9a-f]{64}$/i, 'must be 64 hex digits (32 bytes)')
+const hexHash = z.string().regex(/^[0-9a-f]{64}$/, 'must be the 64 lower-case hex digits of a SHA-256')
+
+export const brokerTable = {
+  database: {
+    url: requiredSecret({ env: ['DATABASE_URL'] }),
+    schema: setting(z.string().regex(/^[A-Za-z][A-Za-z0-9_]{0,62}$/), 'public'),
+    pool_size: setting(count.min(1).max(1000), 50),
+  },
+  server: {
+    host: optional(z.string().min(1)),
+    port: setting(port, 3000),
+    tls_terminated_elsewhere: setting(z.boolean(), false),
+    trusted_proxies: setting(z.array(z.string()), []),
+    shutdown_seconds: setting(seconds, 30),
+  },
+  limits: {
+    body_bytes: setting(count, 2 * 1024 * 1024),
+    object_body_bytes: setting(count, 8 * 1024 * 1024),
+    header_seconds: setting(seconds, 10),
+    body_seconds: setting(seconds, 30),
+    handler_seconds: setting(seconds, 30),
+  },
+  log: {
+    level: setting(z.enum(['trace', 'debug', 'info', 'warn', 'error']), 'info', { hot: true }),
+    format: setting(z.enum(['json', 'pretty']), 'json'),
+  },
+  broker: {
+    pak_hash: optional(hexHash),
+    admin_pak_file: setting(z.string().min(1), '/tmp/brokkr-keys/key.txt'),
+    admin_pak_file_seconds: setting(seconds, 3600),
+    allow_sample_pak: setting(z.boolean(), false),
+    encryption_key: secret({ schema: hexKey }),
+    encryption_keys_previous: secretList({ schema: hexKey }),
+    /** Where a key is made when none is given. */
+    encryption_key_store: optional(z.string().min(1)),
+    auth_cache_ttl_seconds: setting(seconds, 60, { hot: true }),
+    agent_self_registration: setting(z.boolean(), false, { hot: true }),
+    agent_disconnect_after_seconds: setting(seconds, 90, { hot: true }),
+    manifest_validation: setting(z.enum(['lenient', 'strict']), 'lenient', { hot: true }),
+  },
+  feed: {
+    poll_ms: setting(z.number().positive(), 1000, { hot: true }),
+    ping_seconds: setting(seconds, 15),
+    stale_seconds: setting(span, [5, 60]),
+    stream_life_seconds: setting(span, [1800, 3600]),
+    queue_keys: setting(count, 2000),
+    queue_bytes: setting(count, 4 * 1024 * 1024),
+    slow_seconds: setting(seconds, 30),
+    ring_rows: setting(count, 100_000),
+    ring_seconds: setting(seconds, 120),
+    inline_bytes: setting(count, 128 * 1024),
+    listener_test_seconds: setting(span, [15, 5]),
+  },
+}
+export type BrokerConfig = ConfigOf<typeof brokerTable>
+
+/** Plain HTTP stays on loopback, unless somebody in front does TLS and the operator says so. */
+export function checkBrokerConfig(config: BrokerConfig): { path: string; problem: string }[] {
+  const { host, tls_terminated_elsewhere } = config.server
+  if (host === null || tls_terminated_elsewhere || ['127.0.0.1', '::1', 'localhost'].includes(host)) return []
+  return [{ path: 'server.host', problem: `${host} would serve plain HTTP to the network: put TLS in front and set server.tls_terminated_elsewhere = true, or leave it at 127.0.0.1` }]
+}
+
+export const listenHost = ({ server }: BrokerConfig): string => server.host ?? (server.tls_terminated_elsewhere ? '0.0.0.0' : '127.0.0.1')

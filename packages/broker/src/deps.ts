@@ -1,0 +1,18 @@
+// What handlers are given: built once in main.ts, narrowed by each action to what it uses.
+import type { Clock } from '@brokkr/runtime/clock.ts'
+import type { Log } from '@brokkr/runtime/log.ts'
+import type { BrokerConfig } from './config.ts'
+import type { Feed } from './feed/feed.ts'
+import type { Seal } from './seal.ts'
+import type { Sql } from './store/sql.ts'
+
+export interface BrokerDeps {
+  readonly sql: Sql
+  readonly seal: Seal
+  readonly feed: Feed
+  readonly wakeFeed: () => void
+  readonly readCursor: Feed['readCursor']
+  readonly config: BrokerConfig
+  readonly clock: Clock
+  readonly log: Log
+}

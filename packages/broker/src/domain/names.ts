@@ -1,0 +1,41 @@
+// What a name, label or annotation may be. One rule each, used by every action that takes one from a request.
+import { ApiError, type ErrorCode } from '@brokkr/contract/error.ts'
+
+const control = /\p{Cc}/u
+
+/** Trimmed text of 1 to 255 characters without control characters. */
+export function requireName(value: string, field: string, code: ErrorCode = 'validation_failed'): string {
+  const name = value.trim()
+  const wrong = name === '' ? 'must not be empty' : name.length > 255 ? 'must have at most 255 characters' : control.test(name) ? 'must not hold control characters' : null
+  if (wrong !== null) throw new ApiError(code, `${field} ${wrong}`, { details: { errors: [{ path: field, message: wrong }] } })
+  return name
+}
+
+export function requireDescription(value: string | null | undefined): string | null {
+  if (value === null || value === undefined) return null
+  if (value.length > 4096) {
+    const message = 'must have at most 4096 characters'
+    throw new ApiError('validation_failed', `description ${message}`, { details: { errors: [{ path: 'description', message }] } })
+  }
+  return value
+}
+
+export function requireLabel(label: string): string {
+  if (label === '' || label.length > 64 || /\s/u.test(label)) {
+    throw new ApiError('invalid_label', 'a label has 1 to 64 characters and no whitespace', { details: { limit: 64 } })
+  }
+  return label
+}
+
+export function requireAnnotation(key: string, value: string): void {
+  if (key === '' || key.length > 64 || /\s/u.test(key)) throw new ApiError('invalid_annotation', 'an annotation key has 1 to 64 characters and no whitespace', { details: { limit: 64 } })
+  if (value === '' || value.length > 64) throw new ApiError('invalid_annotation', 'an annotation value has 1 to 64 characters', { details: { limit: 64 } })
+}
+
+export function requireStatus(status: string): string {
+  if (status === '' || status.length > 50) {
+    const message = 'has 1 to 50 characters'
+    throw new ApiError('validation_failed', `status ${message}`, { details: { errors: [{ path: 'status', message }] } })
+  }
+  return status
+}

@@ -1,0 +1,158 @@
+// From rows to frames: which streams follow what changed, the state as it is now, one shared buffer per stack. It acts on
+// state, never on the content of a row, and a failure before the frames are queued leaves the cursor where it was.
+import type { Log } from '@brokkr/runtime/log.ts'
+import type { Seal } from '../seal.ts'
+import type { ChangeRow } from '../store/change-log.ts'
+import type { Sql } from '../store/sql.ts'
+import * as wanted from '../store/wanted.ts'
+import type { Snapshot } from './cursor.ts'
+import { frameBuffer, pagesOf, putFrames } from './frames.ts'
+import { type Registry, scopeKey } from './registry.ts'
+import type { Ring } from './ring.ts'
+import type { AgentStream } from './stream.ts'
+
+export interface Publisher {
+  /** The number the next batch with rows will get; a starting stream notes it before its first read. */
+  readonly nextBatch: number
+  /** Hands a started stream over: its noted stacks are loaded with the next batch, and from then on it is live. */
+  adopt(stream: AgentStream): void
+  publish(rows: readonly ChangeRow[], read: { cursor: Snapshot; cursorText: string; atMs: number }): Promise<void>
+}
+export interface PublisherDeps {
+  readonly sql: Sql
+  readonly seal: Seal
+  readonly log: Log
+  readonly registry: Registry<AgentStream>
+  readonly ring: Ring
+  readonly inlineBytes: number
+  /** Rows for this process and its task loops: credentials that changed, work that is due. */
+  readonly onControl: (row: ChangeRow) => void
+  readonly onAnyRow: (row: ChangeRow) => void
+}
+
+interface Matched {
+  /** Streams whose pair with a stack must be read again. */
+  readonly pairs: Map<AgentStream, Set<string>>
+  /** Stacks whose state changed and that some live stream follows. */
+  readonly stacks: Set<string>
+  readonly looks: Map<AgentStream, Set<string>>
+}
+
+export function createPublisher(deps: PublisherDeps): Publisher {
+  let nextBatch = 1
+  let waiting: AgentStream[] = []
+  return {
+    get nextBatch() {
+      return nextBatch
+    },
+    adopt: (stream) => {
+      waiting.push(stream)
+    },
+    publish: async (rows, read) => {
+      // One synchronous step: a stream that starts now either finds the batch in the ring or is subscribed already.
+      const matched = match(deps, rows)
+      if (rows.length > 0) deps.ring.append({ number: nextBatch++, at: read.atMs, rows })
+      const adopted = waiting.filter((stream) => stream.state === 'starting')
+      waiting = []
+      for (const stream of adopted) takeOver(stream, matched)
+      try {
+        await deliver(deps, matched)
+      } catch (error) {
+        // The cursor stays where it was, so these rows come again; what streams noted must come again with them.
+        for (const stream of adopted) putBack(stream, matched)
+        waiting.push(...adopted)
+        throw error
+      }
+      const touched = new Set([...matched.pairs.keys(), ...matched.looks.keys(), ...followersOf(deps, matched.stacks), ...adopted])
+      for (const stream of touched) stream.bookmark(read.cursorText, read.cursor)
+    },
+  }
+}
+
+function match(deps: PublisherDeps, rows: readonly ChangeRow[]): Matched {
+  const matched: Matched = { pairs: new Map(), stacks: new Set(), looks: new Map() }
+  for (const row of rows) {
+    deps.onAnyRow(row)
+    if (row.scope_kind === 'control') deps.onControl(row)
+    for (const stream of deps.registry.of(scopeKey(row.scope_kind, row.scope_id))) noteRow(stream, row, matched)
+  }
+  return matched
+}
+
+function noteRow(stream: AgentStream, row: ChangeRow, matched: Matched): void {
+  const stackId = row.scope_kind === 'stack' ? row.scope_id : row.object_kind === 'target' ? row.object_id : null
+  if (stackId === null) {
+    if (row.object_kind === 'agent') add(matched.looks, stream, 'agent')
+  } else if (stream.state === 'starting') stream.noted.add(stackId)
+  else if (row.scope_kind === 'stack') matched.stacks.add(stackId)
+  else add(matched.pairs, stream, stackId)
+}
+
+function takeOver(stream: AgentStream, matched: Matched): void {
+  for (const stackId of stream.noted) add(matched.pairs, stream, stackId)
+  stream.noted.clear()
+  stream.state = 'live'
+}
+
+function putBack(stream: AgentStream, matched: Matched): void {
+  if (stream.state !== 'live') return
+  for (const stackId of matched.pairs.get(stream) ?? []) stream.noted.add(stackId)
+  stream.state = 'starting'
+}
+
+async function deliver(deps: PublisherDeps, matched: Matched): Promise<void> {
+  // Subscribed before the load: a change that commits after the load then finds its way as a later row.
+  for (const [stream, stackIds] of matched.pairs) for (const id of stackIds) deps.registry.subscribe(stream, scopeKey('stack', id))
+  const stackIds = new Set([...matched.stacks, ...[...matched.pairs.values()].flatMap((ids) => [...ids])])
+  const live = await livePairs(deps.sql, matched.pairs)
+  const states = stackIds.size === 0 ? [] : await wanted.statesOf(deps.sql, { stack_ids: [...stackIds] })
+  await queuePuts(deps, matched, states, live)
+  queueDels(deps, matched, states, live)
+  for (const [stream, whats] of matched.looks) for (const what of whats) stream.queue(`look:${what}`, frameBuffer({ type: 'look', what, spread_ms: 0 }))
+}
+
+async function livePairs(sql: Sql, pairs: Matched['pairs']): Promise<ReadonlySet<string>> {
+  const asked = [...pairs].flatMap(([stream, ids]) => [...ids].map((id) => [stream.agentId, id] as const))
+  if (asked.length === 0) return new Set()
+  const rows = await wanted.livePairs(sql, { agent_ids: asked.map(([agent]) => agent), stack_ids: asked.map(([, stack]) => stack) })
+  return new Set(rows.map((row) => `${row.agent_id} ${row.stack_id}`))
+}
+
+async function queuePuts(deps: PublisherDeps, matched: Matched, states: readonly wanted.StackState[], live: ReadonlySet<string>): Promise<void> {
+  const wantedStates = states.filter((state) => !state.is_deleted)
+  for (const page of pagesOf(wantedStates, { objects: 500, bytes: 1 << 20, inlineBytes: deps.inlineBytes })) {
+    const frames = await putFrames(deps, page)
+    for (const { stack_id } of page) for (const stream of receivers(deps, matched, stack_id, live)) stream.queue(stack_id, frames.get(stack_id)!)
+  }
+}
+
+/** Live streams of a stack whose pair was not read again, or was and is there. */
+function receivers(deps: PublisherDeps, matched: Matched, stackId: string, live: ReadonlySet<string>): AgentStream[] {
+  return [...deps.registry.of(scopeKey('stack', stackId))].filter(
+    (stream) => stream.state === 'live' && (matched.pairs.get(stream)?.has(stackId) === true ? live.has(`${stream.agentId} ${stackId}`) : matched.stacks.has(stackId)),
+  )
+}
+
+function queueDels(deps: PublisherDeps, matched: Matched, states: readonly wanted.StackState[], live: ReadonlySet<string>): void {
+  const byId = new Map<string, wanted.StackState>(states.map((state) => [state.stack_id, state]))
+  for (const [stream, stackIds] of matched.pairs) {
+    for (const stackId of stackIds) {
+      const state = byId.get(stackId)
+      if (live.has(`${stream.agentId} ${stackId}`) && state?.is_deleted === false) continue
+      deps.registry.unsubscribe(stream, scopeKey('stack', stackId))
+      if (state === undefined) continue
+      const reason = state.is_deleted ? 'stack_deleted' : 'untargeted'
+      stream.queue(stackId, frameBuffer({ type: 'del', stack_id: state.stack_id, rev: state.rev, reason }))
+    }
+  }
+}
+
+function followersOf(deps: PublisherDeps, stackIds: ReadonlySet<string>): AgentStream[] {
+  return [...stackIds].flatMap((id) => [...deps.registry.of(scopeKey('stack', id))])
+}
+
+function add<V>(map: Map<AgentStream, Set<V>>, stream: AgentStream, value: V): void {
+  const found = map.get(stream)
+  if (found === undefined) map.set(stream, new Set([value]))
+  else found.add(value)
+}

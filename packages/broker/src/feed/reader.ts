@@ -1,0 +1,165 @@
+// The one loop of a process that reads the feed: woken by a notification or a commit of its own, and by a slow poll that
+// would find everything by itself. Rows and the next cursor come from one statement, so nothing falls between them.
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { backoffDelayMs, jittered } from '@brokkr/runtime/backoff.ts'
+import type { Clock } from '@brokkr/runtime/clock.ts'
+import type { Log } from '@brokkr/runtime/log.ts'
+import type pg from 'pg'
+import * as changeLog from '../store/change-log.ts'
+import { sqlOn } from '../store/db.ts'
+import * as feedState from '../store/feed-state.ts'
+import { parseSnapshot, printCursor, type Snapshot } from './cursor.ts'
+import type { Publisher } from './publish.ts'
+
+/** What the last good poll knew; every use of a cursor is checked against it. */
+export interface FeedView {
+  readonly epoch: string
+  readonly cursorKey: Buffer
+  readonly floorXid: bigint
+  readonly cursor: Snapshot
+  readonly cursorText: string
+  readonly isStandby: boolean
+  readonly polledAtMs: number
+}
+export interface FeedReader {
+  wake(): void
+  /** null until the first poll. */
+  readonly view: FeedView | null
+  stop(): Promise<void>
+}
+export interface ReaderDeps {
+  readonly connect: () => Promise<pg.Client>
+  readonly publisher: Publisher
+  readonly clock: Clock
+  readonly log: Log
+  readonly pollMs: () => number
+  /** The database's history broke (failover, restore): cursors of the old epoch are worth nothing any more. */
+  readonly onNewEpoch: () => void
+  /** Makes a new epoch by compare-and-set and tells which one holds now. */
+  readonly renewEpoch: (seen: string) => Promise<void>
+}
+
+export function startReader(deps: ReaderDeps): FeedReader {
+  const stopping = new AbortController()
+  let client: pg.Client | null = null
+  let view: FeedView | null = null
+  let failures = 0
+  let isWoken = false
+  let wakeSleeper: () => void = () => undefined
+
+  const wake = () => {
+    isWoken = true
+    wakeSleeper()
+  }
+  const done = (async () => {
+    while (!stopping.signal.aborted) {
+      const byTimer = !isWoken
+      isWoken = false
+      try {
+        client ??= await connectOrFail(deps, () => (client = null))
+        view = await pollOnce(deps, client, view, byTimer)
+        failures = 0
+      } catch (error) {
+        failures += 1
+        if (failures === 1) deps.log.warn('feed poll failed', { error: error as Error })
+        await client?.end().catch(() => undefined)
+        client = null
+      }
+      await pause(failures)
+    }
+    await client?.end().catch(() => undefined)
+  })()
+
+  /** At least a millisecond between polls, so that a burst of commits is read in batches. */
+  async function pause(failed: number): Promise<void> {
+    await deps.clock.sleep(1)
+    if (isWoken && failed === 0) return
+    const delayMs = failed === 0 ? jittered(deps.pollMs(), 0.2) : backoffDelayMs({ baseMs: 250, maxMs: 5000, jitter: 'equal' }, failed)
+    const woken = new AbortController()
+    wakeSleeper = () => woken.abort()
+    await deps.clock.sleep(delayMs, AbortSignal.any([woken.signal, stopping.signal])).catch(() => undefined)
+  }
+
+  return {
+    wake,
+    get view() {
+      return view
+    },
+    stop: async () => {
+      stopping.abort()
+      wakeSleeper()
+      await done
+    },
+  }
+}
+
+async function connectOrFail(deps: ReaderDeps, onLost: () => void): Promise<pg.Client> {
+  const client = await deps.connect()
+  client.on('error', onLost)
+  return client
+}
+
+async function pollOnce(deps: ReaderDeps, client: pg.Client, before: FeedView | null, byTimer: boolean): Promise<FeedView> {
+  const sql = sqlOn(client)
+  const known = before === null || byTimer ? await checkHistory(deps, sql, before) : before
+  // The first poll reads no rows: nobody follows yet, and every stream starts with a read of its own.
+  const from = before === null || before.epoch !== known.epoch ? null : before.cursor
+  const read = from === null ? await currentSnapshot(sql) : await readSince(client, from)
+  const polledAtMs = deps.clock.monotonicMs()
+  if (read.standby) return { ...known, cursor: read.cursor, cursorText: '', isStandby: true, polledAtMs }
+  const cursorText = printCursor(known.cursorKey, { epoch: known.epoch, snapshot: read.cursor })
+  await deps.publisher.publish(read.rows, { cursor: read.cursor, cursorText, atMs: polledAtMs })
+  return { ...known, cursor: read.cursor, cursorText, isStandby: false, polledAtMs }
+}
+
+type History = Pick<FeedView, 'epoch' | 'cursorKey' | 'floorXid'>
+
+async function checkHistory(deps: ReaderDeps, sql: ReturnType<typeof sqlOn>, before: FeedView | null): Promise<History> {
+  let state = await feedState.read(sql, {})
+  if (!state.is_same_history && !state.standby) {
+    await deps.renewEpoch(state.epoch)
+    state = await feedState.read(sql, {})
+  }
+  if (before !== null && before.epoch !== state.epoch) deps.onNewEpoch()
+  return { epoch: state.epoch, cursorKey: state.cursor_key, floorXid: BigInt(state.floor_xid) }
+}
+
+interface Read {
+  readonly rows: changeLog.ChangeRow[]
+  readonly cursor: Snapshot
+  readonly standby: boolean
+}
+
+const nothing = { xmax: String(2n ** 63n - 1n), in_flight: [] }
+
+async function currentSnapshot(sql: ReturnType<typeof sqlOn>): Promise<Read> {
+  return readOf(await changeLog.poll(sql, nothing))
+}
+
+async function readSince(client: pg.Client, from: Snapshot): Promise<Read> {
+  const probes = { xmax: String(from.xmax), in_flight: from.inFlight.map(String) }
+  const rows = await changeLog.poll(sqlOn(client), probes)
+  return rows.length > changeLog.pollRowsMax ? readPaged(client, probes) : readOf(rows)
+}
+
+/** A batch too large for one statement is paged inside one snapshot: there is no cursor inside it. */
+async function readPaged(client: pg.Client, probes: { xmax: string; in_flight: string[] }): Promise<Read> {
+  await client.query('begin isolation level repeatable read, read only')
+  try {
+    const rows: changeLog.ChangeRow[] = []
+    for (;;) {
+      const read = readOf(await changeLog.page(sqlOn(client), { ...probes, after: rows.at(-1)?.seq ?? 0 }))
+      rows.push(...read.rows)
+      if (read.rows.length < changeLog.pollRowsMax) return { ...read, rows }
+      await nextTurn()
+    }
+  } finally {
+    await client.query('commit')
+  }
+}
+
+function readOf(rows: Awaited<ReturnType<typeof changeLog.poll>>): Read {
+  const first = rows[0]
+  if (first === undefined) throw new Error('the feed statement returned no row')
+  return { rows: rows.filter((row) => row.seq !== null) as changeLog.ChangeRow[], cursor: parseSnapshot(first.cursor), standby: first.standby }
+}

@@ -1,0 +1,145 @@
+// One follower's connection: a queue that keeps the latest frame per stack, back-pressure, bookmarks that wait for the
+// frames they cover, pings, and an end with a reason. It knows bytes, not the database.
+import type { ServerResponse } from 'node:http'
+import type { Clock } from '@brokkr/runtime/clock.ts'
+import { covers, type Snapshot } from './cursor.ts'
+import { frameBuffer } from './frames.ts'
+
+export type ByeReason = 'drain' | 'lifetime' | 'slow' | 'revoked' | 'epoch' | 'stale' | 'overloaded'
+export interface StreamLimits {
+  readonly queueKeys: number
+  readonly queueBytes: number
+  readonly slowMs: number
+}
+export interface StreamOptions {
+  readonly agentId: string
+  readonly endsAtMs: number
+  readonly limits: StreamLimits
+  readonly onClosed: (stream: AgentStream, reason: ByeReason | 'gone') => void
+}
+
+export class AgentStream {
+  readonly agentId: string
+  readonly endsAtMs: number
+  /** While the stream starts, changes are noted here by stack and loaded by the reader once it is handed over. */
+  readonly noted = new Set<string>()
+  state: 'starting' | 'live' | 'closed' = 'starting'
+  /** The snapshot the stream started from; no bookmark older than it may be sent. */
+  startedAt: Snapshot | null = null
+  readonly #response: ServerResponse
+  readonly #clock: Clock
+  readonly #options: StreamOptions
+  readonly #queue = new Map<string, Buffer>()
+  #queuedBytes = 0
+  #bookmark: string | null = null
+  #written: string | null = null
+  #lastWriteMs: number
+  #blockedSinceMs: number | null = null
+
+  constructor(response: ServerResponse, clock: Clock, options: StreamOptions) {
+    this.agentId = options.agentId
+    this.endsAtMs = options.endsAtMs
+    this.#response = response
+    this.#clock = clock
+    this.#options = options
+    this.#lastWriteMs = clock.monotonicMs()
+    response.on('close', () => this.#finish('gone'))
+    response.on('drain', () => this.#drained())
+    response.on('error', () => this.#finish('gone'))
+  }
+
+  /** Writes at once, ahead of the queue, and waits while the socket is full: for the frames of a start. */
+  async write(frame: Buffer): Promise<void> {
+    if (!this.#send(frame) && this.state !== 'closed') await this.#untilDrained()
+  }
+
+  /** The latest frame of a key wins; a key that was queued moves to the end, so that frames keep the order of their loads. */
+  queue(key: string, frame: Buffer): void {
+    if (this.state === 'closed') return
+    this.#queuedBytes += frame.length - (this.#queue.get(key)?.length ?? 0)
+    this.#queue.delete(key)
+    this.#queue.set(key, frame)
+    const { queueKeys, queueBytes } = this.#options.limits
+    if (this.#queue.size > queueKeys || this.#queuedBytes > queueBytes) this.end('slow', 0)
+    else this.#flush()
+  }
+
+  /** Offers a cursor; it is written when everything queued before it has been written. */
+  bookmark(cursor: string, at: Snapshot): void {
+    if (this.state !== 'live' || this.#written === cursor) return
+    if (this.startedAt !== null && !covers(at, this.startedAt)) return
+    this.startedAt = null
+    this.#bookmark = cursor
+    this.#flush()
+  }
+
+  /** Called now and then: ends what is over or slow, says that we are here when nothing was written for a while. */
+  tick(pingMs: number, isStale: boolean): void {
+    const now = this.#clock.monotonicMs()
+    if (this.#blockedSinceMs !== null && now - this.#blockedSinceMs > this.#options.limits.slowMs) this.end('slow', 0)
+    else if (now >= this.endsAtMs) this.end('lifetime', 0)
+    else if (this.#blockedSinceMs === null && now - this.#lastWriteMs >= pingMs) this.#send(frameBuffer({ type: 'ping', t: this.#clock.now(), stale: isStale }))
+  }
+
+  idleMs(): number {
+    return this.#clock.monotonicMs() - this.#lastWriteMs
+  }
+
+  end(reason: ByeReason, retryAfterMs: number): void {
+    if (this.state === 'closed') return
+    this.#send(frameBuffer({ type: 'bye', reason, retry_after_ms: Math.round(retryAfterMs), cursor: this.#written }))
+    this.#response.end()
+    // A peer that does not read would hold the socket for ever.
+    if (reason === 'slow' || reason === 'revoked') this.#response.destroy()
+    this.#finish(reason)
+  }
+
+  #flush(): void {
+    while (this.#blockedSinceMs === null && this.state !== 'closed') {
+      const next = this.#queue.entries().next()
+      if (next.done) break
+      const [key, frame] = next.value
+      this.#queue.delete(key)
+      this.#queuedBytes -= frame.length
+      this.#send(frame)
+    }
+    if (this.#queue.size > 0 || this.#bookmark === null || this.#blockedSinceMs !== null || this.state === 'closed') return
+    const cursor = this.#bookmark
+    this.#bookmark = null
+    this.#written = cursor
+    this.#send(frameBuffer({ type: 'bookmark', cursor }))
+  }
+
+  #send(frame: Buffer): boolean {
+    if (this.state === 'closed') return false
+    this.#lastWriteMs = this.#clock.monotonicMs()
+    const hasRoom = this.#response.write(frame)
+    if (!hasRoom) this.#blockedSinceMs ??= this.#lastWriteMs
+    return hasRoom
+  }
+
+  #drained(): void {
+    this.#blockedSinceMs = null
+    this.#flush()
+  }
+
+  #untilDrained(): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        this.#response.off('drain', done)
+        this.#response.off('close', done)
+        resolve()
+      }
+      this.#response.on('drain', done)
+      this.#response.on('close', done)
+    })
+  }
+
+  #finish(reason: ByeReason | 'gone'): void {
+    if (this.state === 'closed') return
+    this.state = 'closed'
+    this.#queue.clear()
+    this.noted.clear()
+    this.#options.onClosed(this, reason)
+  }
+}

@@ -1,0 +1,42 @@
+// Every handler by the name of its endpoint; the compiler finds the missing one.
+import type { BrokerDeps } from '../../deps.ts'
+import type { Handlers } from '../handler.ts'
+import * as reports from './agent-reports.ts'
+import * as agents from './agents.ts'
+import * as auth from './auth.ts'
+import * as objects from './deployment-objects.ts'
+import * as generators from './generators.ts'
+import * as stacks from './stacks.ts'
+
+export const handlers: Handlers<BrokerDeps> = {
+  verifyPak: auth.verifyPak,
+  listAgents: agents.handleListAgents,
+  createAgent: agents.handleCreateAgent,
+  getAgent: agents.handleGetAgent,
+  agentsListLabels: agents.handleListLabels,
+  agentsAddLabel: agents.handleAddLabel,
+  agentsRemoveLabel: agents.handleRemoveLabel,
+  listTargets: agents.handleListTargets,
+  addTarget: agents.handleAddTarget,
+  removeTarget: agents.handleRemoveTarget,
+  recordHeartbeat: agents.handleHeartbeat,
+  getTargetState: objects.handleTargetState,
+  agentStream: reports.handleStream,
+  reportStatus: reports.handleReportStatus,
+  listEvents: reports.handleListEvents,
+  createEvent: reports.handleCreateEvent,
+  listGenerators: generators.handleListGenerators,
+  createGenerator: generators.handleCreateGenerator,
+  registerAgent: generators.handleRegister,
+  listStacks: stacks.handleListStacks,
+  createStack: stacks.handleCreateStack,
+  getStack: stacks.handleGetStack,
+  deleteStack: stacks.handleDeleteStack,
+  stacksListLabels: stacks.handleListLabels,
+  stacksAddLabel: stacks.handleAddLabel,
+  stacksRemoveLabel: stacks.handleRemoveLabel,
+  getStackStatus: stacks.handleGetStatus,
+  createDeploymentObject: objects.handleCreate,
+  listDeploymentObjects: objects.handleList,
+  getDeploymentObject: objects.handleGet,
+}

@@ -1,0 +1,41 @@
+import { randomBytes } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { createSeal, UnsealFailed } from './seal.ts'
+
+const place = { table: 'deployment_objects', column: 'yaml_sealed', id: '0a000000-0000-4000-8000-000000000001' }
+
+test('what was sealed opens again, also the empty text and four-byte characters', () => {
+  const seal = createSeal([randomBytes(32)])
+  for (const text of ['', 'a: 1\n', '🗝️ ключ', 'x'.repeat(1 << 20)]) expect(seal.open(place, seal.seal(place, text))).toBe(text)
+})
+
+test('one bit flipped in any part, or a value moved to another row, column or table, does not open', () => {
+  const seal = createSeal([randomBytes(32)])
+  const sealed = seal.seal(place, 'password: hunter2')
+  for (let byte = 0; byte < sealed.length; byte += 1) {
+    const broken = Buffer.from(sealed)
+    broken[byte]! ^= 1
+    expect(() => seal.open(place, broken), `byte ${byte}`).toThrow(UnsealFailed)
+  }
+  for (const moved of [{ ...place, id: '0a000000-0000-4000-8000-000000000002' }, { ...place, column: 'other' }, { ...place, table: 'other' }]) {
+    expect(() => seal.open(moved, sealed)).toThrow(UnsealFailed)
+  }
+  expect(() => seal.open(place, sealed.subarray(0, 20))).toThrow(UnsealFailed)
+})
+
+test('a ring opens what an earlier key sealed, and seals with its first key only', () => {
+  const [old, fresh] = [randomBytes(32), randomBytes(32)]
+  const ring = createSeal([fresh, old])
+  expect(ring.open(place, createSeal([old]).seal(place, 'before'))).toBe('before')
+  expect(() => createSeal([old]).open(place, ring.seal(place, 'after'))).toThrow(UnsealFailed)
+})
+
+test('nonces never repeat', () => {
+  const seal = createSeal([randomBytes(32)])
+  const nonces = new Set(Array.from({ length: 100_000 }, () => seal.seal(place, '').subarray(1, 13).toString('latin1')))
+  expect(nonces.size).toBe(100_000)
+})
+
+test('a key of another length is refused', () => {
+  expect(() => createSeal([randomBytes(16)])).toThrow('32 bytes')
+})

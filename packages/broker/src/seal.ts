@@ -1,0 +1,61 @@
+// AES-256-GCM for every *_sealed column: 0x01 ‖ 12-byte random nonce ‖ ciphertext ‖ tag. Table, column and row id are
+// authenticated with it, so a value moved to another row does not open. The key ring seals with its first key and opens
+// with any.
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+
+export interface Seal {
+  seal(place: SealedPlace, text: string): Buffer
+  open(place: SealedPlace, sealed: Buffer): string
+  /** First eight bytes of the SHA-256 of the sealing key, hex: tells keys apart without telling them. */
+  readonly fingerprint: string
+}
+export interface SealedPlace {
+  readonly table: string
+  readonly column: string
+  readonly id: string
+}
+
+/** The value cannot be opened: changed, moved to another row, or sealed under a key that is not in the ring. */
+export class UnsealFailed extends Error {
+  override readonly name = 'UnsealFailed'
+  readonly code = 'unseal_failed'
+}
+
+const version = 0x01
+const nonceBytes = 12
+const tagBytes = 16
+
+export function createSeal(keys: readonly [Buffer, ...Buffer[]]): Seal {
+  for (const key of keys) if (key.length !== 32) throw new Error('an encryption key has 32 bytes (64 hex digits)')
+  return {
+    fingerprint: createHash('sha256').update(keys[0]).digest('hex').slice(0, 16),
+    seal: (place, text) => sealWith(keys[0], place, text),
+    open: (place, sealed) => {
+      for (const key of keys) {
+        const text = openWith(key, place, sealed)
+        if (text !== null) return text
+      }
+      throw new UnsealFailed(`${place.table}.${place.column} of ${place.id} cannot be opened with any key of the ring`)
+    },
+  }
+}
+
+const aad = (place: SealedPlace) => Buffer.from(`${place.table}\n${place.column}\n${place.id}`)
+
+function sealWith(key: Buffer, place: SealedPlace, text: string): Buffer {
+  const nonce = randomBytes(nonceBytes)
+  const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(aad(place))
+  return Buffer.concat([Buffer.of(version), nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()])
+}
+
+function openWith(key: Buffer, place: SealedPlace, sealed: Buffer): string | null {
+  if (sealed.length < 1 + nonceBytes + tagBytes || sealed[0] !== version) return null
+  const nonce = sealed.subarray(1, 1 + nonceBytes)
+  const decipher = createDecipheriv('aes-256-gcm', key, nonce).setAAD(aad(place)).setAuthTag(sealed.subarray(-tagBytes))
+  try {
+    const text = decipher.update(sealed.subarray(1 + nonceBytes, -tagBytes))
+    return Buffer.concat([text, decipher.final()]).toString('utf8')
+  } catch {
+    return null // a wrong key and a changed byte look alike; the caller tries the next key
+  }
+}

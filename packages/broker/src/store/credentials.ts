@@ -1,0 +1,25 @@
+// Whose key is this: admins, agents, generators in that order, by hash through partial indexes, in one statement.
+import { z } from 'zod'
+import { maybe, type Slots } from './sql.ts'
+
+const Row = z.object({
+  kind: z.enum(['admin', 'agent', 'generator']),
+  id: z.string(),
+  name: z.string(),
+  pak_hash: z.string(),
+  readonly: z.boolean(),
+  scope: z.array(z.string()).nullable(),
+  expires_at: z.string().nullable(),
+  is_active: z.boolean(),
+})
+export type CredentialRow = z.output<typeof Row>
+
+export const findByHash = maybe('credentials.findByHash', Row, (p: Slots<{ hash: string }>) => `
+  select * from (
+    select 'admin' as kind, id, name, pak_hash, readonly, scope, expires_at, true as is_active from admin_role
+    where pak_hash = ${p.hash}::text and deleted_at is null and (expires_at is null or expires_at > now())
+    union all
+    select 'agent', id, name, pak_hash, false, null, null, true from agents where pak_hash = ${p.hash}::text and deleted_at is null
+    union all
+    select 'generator', id, name, pak_hash, false, null, null, is_active from generators where pak_hash = ${p.hash}::text and deleted_at is null
+  ) found limit 1`)

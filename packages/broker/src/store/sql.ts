@@ -1,0 +1,71 @@
+// The statement helper. A statement is defined once, under a name, with slots instead of values, so no value can get
+// into its text; `pg` prepares it under that name, once per connection. `row` is the promise about its columns, held by
+// a test that prepares every statement against a migrated database; nothing reads it at run time.
+import type { z } from 'zod'
+
+/** What every store function takes first: the pool, or the transaction that `begin` handed out; the callee cannot tell. */
+export interface Sql {
+  query(named: { name: string; text: string; values: unknown[] }): Promise<{ rows: unknown[]; rowCount: number }>
+  /** One connection, commit at the end, rollback on a throw. `work` gets the handle to pass on; begin on that handle throws. */
+  begin<T>(work: (tx: Sql) => Promise<T>): Promise<T>
+}
+
+export type Slots<P> = { readonly [K in keyof P]-?: Slot }
+/** Prints as $1, $2 … in the order of first use. */
+export interface Slot {
+  toString(): string
+}
+type Text<P> = (p: Slots<P>) => string
+export type Statement<P, Out> = ((sql: Sql, params: P) => Promise<Out>) & {
+  readonly statement: { readonly name: string; readonly text: string; readonly row?: z.ZodType }
+}
+
+export function rows<P, Row>(name: string, row: z.ZodType<Row>, text: Text<P>): Statement<P, Row[]> {
+  return define(name, text, row, (result) => result.rows as Row[])
+}
+
+/** Exactly one row; none or two are a bug of the statement. */
+export function one<P, Row>(name: string, row: z.ZodType<Row>, text: Text<P>): Statement<P, Row> {
+  return define(name, text, row, (result) => {
+    if (result.rows.length !== 1) throw new Error(`statement ${name} returned ${result.rows.length} rows instead of one`)
+    return result.rows[0] as Row
+  })
+}
+
+export function maybe<P, Row>(name: string, row: z.ZodType<Row>, text: Text<P>): Statement<P, Row | null> {
+  return define(name, text, row, (result) => {
+    if (result.rows.length > 1) throw new Error(`statement ${name} returned ${result.rows.length} rows instead of one or none`)
+    return (result.rows[0] as Row | undefined) ?? null
+  })
+}
+
+/** How many rows were changed. */
+export function count<P>(name: string, text: Text<P>): Statement<P, number> {
+  return define(name, text, undefined, (result) => result.rowCount)
+}
+
+type Result = Awaited<ReturnType<Sql['query']>>
+
+function define<P, Out>(name: string, text: Text<P>, row: z.ZodType | undefined, read: (result: Result) => Out): Statement<P, Out> {
+  const order: string[] = []
+  const statementText = text(slotsInto(order) as Slots<P>)
+  const run = async (sql: Sql, params: P): Promise<Out> => {
+    const values = order.map((key) => (params as Record<string, unknown>)[key] ?? null)
+    return read(await sql.query({ name, text: statementText, values }))
+  }
+  return Object.assign(run, { statement: { name, text: statementText, ...(row === undefined ? {} : { row }) } })
+}
+
+function slotsInto(order: string[]): object {
+  return new Proxy(
+    {},
+    {
+      get: (_, key) => {
+        if (typeof key !== 'string') return undefined
+        if (!order.includes(key)) order.push(key)
+        const place = `$${order.indexOf(key) + 1}`
+        return { toString: () => place }
+      },
+    },
+  )
+}

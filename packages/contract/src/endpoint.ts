@@ -1,0 +1,64 @@
+// The shape of an endpoint: data, from which come the broker's routes, the OpenAPI document, the keys of the permission
+// table and the typed client. Paths carry their parameters in braces, as the wire documents them.
+import type { z } from 'zod'
+import type { ErrorCode } from './error.ts'
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+export interface Endpoint {
+  readonly method: Method
+  readonly path: `/api/v1/${string}`
+  readonly summary: string
+  readonly params?: z.ZodType
+  readonly query?: z.ZodType
+  readonly body?: z.ZodType
+  /** `json` must be there, `optional` may be empty and is then {}, `manifest` is JSON or raw YAML. */
+  readonly bodyKind?: 'json' | 'optional' | 'manifest'
+  readonly success: 200 | 201 | 202 | 204
+  /** The JSON answer; left out when the body is empty, or when `stream` writes frames. */
+  readonly response?: z.ZodType
+  /** The answer is an endless line of frames and not a JSON document. */
+  readonly stream?: true
+  /** Codes of its own; those any operation may answer (unauthorized, invalid_json …) are not repeated. */
+  readonly errors?: readonly ErrorCode[]
+}
+
+export const endpoint = <const E extends Endpoint>(definition: E): E => definition
+
+type Shape<T> = T extends z.ZodType ? z.output<T> : undefined
+type Sent<T> = T extends z.ZodType ? z.input<T> : undefined
+
+/** What a handler receives: parsed, defaults filled in. */
+export interface InputOf<E extends Endpoint> {
+  readonly params: Shape<E['params']>
+  readonly query: Shape<E['query']>
+  readonly body: Shape<E['body']>
+}
+export type OutputOf<E extends Endpoint> = E['response'] extends z.ZodType ? z.output<E['response']> : undefined
+
+/** What a caller sends: the keys the endpoint knows, and none of the others. */
+export type CallOf<E extends Endpoint> = (E['params'] extends z.ZodType ? { params: Sent<E['params']> } : unknown) &
+  (E['body'] extends z.ZodType ? (E['bodyKind'] extends 'optional' ? { body?: Sent<E['body']> } : { body: Sent<E['body']> }) : unknown) &
+  (E['query'] extends z.ZodType ? { query?: Sent<E['query']> } : unknown)
+
+/** `/api/v1/agents/{id}` and {id} → the path on the wire; every value is percent-encoded, a missing one is the caller's bug. */
+export function fillPath(path: string, params: Readonly<Record<string, unknown>>): string {
+  return path.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = params[name]
+    if (typeof value !== 'string' || value === '') throw new TypeError(`path ${path} needs parameter ${name}`)
+    return encodeURIComponent(value)
+  })
+}
+
+/** Lists repeat their key, undefined is left out. Returns '' or '?a=1&b=2'. */
+export function queryText(query: Readonly<Record<string, unknown>> = {}): string {
+  const search = new URLSearchParams()
+  for (const [key, value] of Object.entries(query)) {
+    for (const item of Array.isArray(value) ? value : [value]) if (item !== undefined) search.append(key, String(item))
+  }
+  const text = search.toString()
+  return text === '' ? '' : `?${text}`
+}
+
+/** `createStack` → `create_stack`: the operation's name in the OpenAPI document, on which generated clients depend. */
+export const operationId = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)

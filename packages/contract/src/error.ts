@@ -1,0 +1,123 @@
+// The closed catalogue of error codes: code → status. Codes are for ever, texts are not. What a client reads is
+// {code, message, details?}; anything unexpected is internal_error with a request id and nothing else.
+import { z } from 'zod'
+
+export const errorStatus = {
+  // any operation
+  unauthorized: 401,
+  admin_required: 403,
+  readonly: 403,
+  scope_denied: 403,
+  origin_refused: 403,
+  not_found: 404,
+  route_not_found: 404,
+  method_not_allowed: 405,
+  unique_violation: 409,
+  idempotency_in_progress: 409,
+  secret_already_issued: 409,
+  precondition_failed: 412,
+  payload_too_large: 413,
+  uri_too_long: 414,
+  unsupported_media_type: 415,
+  invalid_json: 400,
+  invalid_path_parameter: 400,
+  invalid_query_parameter: 400,
+  invalid_cursor: 400,
+  invalid_request_body: 422,
+  validation_failed: 422,
+  foreign_key_violation: 422,
+  check_violation: 422,
+  not_null_violation: 422,
+  immutable_field: 422,
+  limit_exceeded: 422,
+  idempotency_key_reused: 422,
+  upgrade_required: 426,
+  rate_limited: 429,
+  internal_error: 500,
+  overloaded: 503,
+  timeout: 503,
+  database_unavailable: 503,
+  agent_image_unset: 503,
+  preview_unavailable: 503,
+  pipelines_unavailable: 503,
+  // feed
+  bad_cursor: 400,
+  feed_unavailable: 503,
+  draining: 503,
+  // agents
+  agent_not_found: 404,
+  agent_pak_mismatch: 403,
+  agent_pak_required: 403,
+  name_and_cluster_required: 400,
+  invalid_agent: 400,
+  invalid_generator_id: 400,
+  agent_id_mismatch: 400,
+  agent_label_not_found: 404,
+  agent_annotation_not_found: 404,
+  agent_target_not_found: 404,
+  agent_not_registered: 403,
+  target_generator_mismatch: 403,
+  target_create_denied: 403,
+  clock_skew: 422,
+  inventory_base_unknown: 409,
+  // generators
+  generator_not_found: 404,
+  generator_not_owned: 403,
+  generator_required: 403,
+  generator_inactive: 403,
+  cannot_delete_system_generator: 403,
+  cannot_rotate_system_generator: 403,
+  system_generator_not_a_tenant: 403,
+  already_registered: 409,
+  missing_agent_id: 400,
+  forbidden: 403,
+  not_authorized: 403,
+  // stacks, objects
+  stack_not_found: 404,
+  stack_not_owned: 403,
+  stack_not_accessible: 403,
+  stack_create_denied: 403,
+  stack_generator_mismatch: 403,
+  stacks_list_denied: 403,
+  stack_id_mismatch: 400,
+  stack_moved: 409,
+  invalid_label: 400,
+  invalid_annotation: 400,
+  stack_label_not_found: 404,
+  stack_annotation_not_found: 404,
+  invalid_deployment_object: 400,
+  deployment_object_not_found: 404,
+  agent_not_associated: 403,
+  generator_not_associated: 403,
+  rollback_to_marker: 422,
+  // events, admin
+  agent_event_not_found: 404,
+  config_invalid: 422,
+  last_admin_pak: 409,
+} as const satisfies Record<string, number>
+
+export type ErrorCode = keyof typeof errorStatus
+
+export const ErrorBody = z.object({
+  code: z.string(),
+  message: z.string(),
+  details: z.record(z.string(), z.unknown()).optional(),
+})
+export type ErrorBody = z.output<typeof ErrorBody>
+
+/** An expected "no": thrown where the decision is made, mapped to its status by the server, rebuilt from the wire by the client. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError'
+  readonly code: ErrorCode
+  readonly status: number
+  readonly details: Readonly<Record<string, unknown>> | undefined
+  readonly retryAfterSeconds: number | undefined
+
+  constructor(code: ErrorCode, message: string, options: { details?: Record<string, unknown>; retryAfterSeconds?: number; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = code
+    this.status = errorStatus[code]
+    this.details = options.details
+    this.retryAfterSeconds = options.retryAfterSeconds
+  }
+}

@@ -1,0 +1,80 @@
+// Agent events: the history of what an agent did. Status (stream.ts) is the present, events are the past.
+import { z } from 'zod'
+import { endpoint } from './endpoint.ts'
+import { AgentId, byId, DeploymentObjectId, rowTimes, Timestamp, Uuid } from './wire.ts'
+
+const Resource = z.object({
+  group: z.string(),
+  version: z.string(),
+  kind: z.string(),
+  namespace: z.string().optional(),
+  name: z.string(),
+  operation: z.string().optional(),
+  result: z.string().optional(),
+  error: z.string().optional(),
+})
+const FieldChange = z.object({
+  group: z.string().optional(),
+  kind: z.string(),
+  namespace: z.string().optional(),
+  name: z.string(),
+  path: z.string(),
+  manager: z.string().nullable().optional(),
+  operation: z.string().optional(),
+  time: Timestamp.optional(),
+})
+
+export const AgentEvent = z.object({
+  id: Uuid,
+  agent_id: AgentId,
+  deployment_object_id: DeploymentObjectId,
+  event_type: z.string(),
+  status: z.string(),
+  message: z.string().nullable(),
+  ...rowTimes,
+  sequence_id: z.int().nullable(),
+  attempt: z.int().nullable(),
+  error_code: z.string().nullable(),
+  resources: z.array(Resource).nullable(),
+  changes: z.array(FieldChange).nullable(),
+  occurred_at: Timestamp.nullable(),
+})
+export type AgentEvent = z.output<typeof AgentEvent>
+
+export const NewAgentEvent = z.object({
+  id: Uuid.optional(),
+  agent_id: AgentId,
+  deployment_object_id: DeploymentObjectId,
+  event_type: z.string(),
+  status: z.string(),
+  message: z.string().nullable().optional(),
+  sequence_id: z.int().nullable().optional(),
+  attempt: z.int().nullable().optional(),
+  error_code: z.string().nullable().optional(),
+  occurred_at: Timestamp.nullable().optional(),
+  duration_ms: z.number().nullable().optional(),
+  resources: z.array(Resource).max(500).nullable().optional(),
+  changes: z.array(FieldChange).max(500).nullable().optional(),
+})
+export type NewAgentEvent = z.output<typeof NewAgentEvent>
+
+export const listEvents = endpoint({
+  method: 'GET',
+  path: '/api/v1/agents/{id}/events',
+  summary: 'Events of an agent, newest first',
+  params: byId(AgentId),
+  success: 200,
+  response: z.array(AgentEvent),
+  errors: ['agent_not_found', 'agent_pak_mismatch'],
+})
+
+export const createEvent = endpoint({
+  method: 'POST',
+  path: '/api/v1/agents/{id}/events',
+  summary: 'Report one event; an id makes the report safe to repeat',
+  params: byId(AgentId),
+  body: NewAgentEvent,
+  success: 201,
+  response: AgentEvent,
+  errors: ['agent_id_mismatch', 'agent_not_associated', 'agent_pak_mismatch', 'foreign_key_violation', 'validation_failed'],
+})

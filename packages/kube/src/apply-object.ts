@@ -1,0 +1,161 @@
+// Server-side apply of one object: a trial that changes nothing, then the write. Knows the three special cases: an object of somebody
+// else under our name, a change that the kind forbids, fields that an older manager of ours still holds.
+import type { Clock } from '@brokkr/runtime/clock.ts'
+import { KubeError } from './api-error.ts'
+import { applyForm, emptyForm, mayHaveChanged } from './apply-form.ts'
+import { type Failure, failureOf, isImmutable } from './failure.ts'
+import { removeAndWait } from './gone.ts'
+import type { ApplyOptions, Kube, Written } from './kube.ts'
+import { hasManager, isOnlyAppliedBy, migrateManagers } from './managed-fields.ts'
+import { describeRef, groupKindOf, groupKindText, type KubeObject, type ObjectRef, refOf } from './object.ts'
+import { API_RETRY, type RetryPolicy, retrying } from './retry.ts'
+
+export interface ApplyItem {
+  object: KubeObject
+  /** Takes fields from other managers. */
+  force?: boolean | undefined
+  /** The caller saw no such object. Meeting one that is not our own creation fails with `foreign_object` and leaves it as it was. */
+  expect?: 'absent' | undefined
+  /** A change of an immutable field is carried out by delete and create. Never for kinds that hold data. */
+  replace?: boolean | undefined
+}
+
+export type ApplyAction = 'created' | 'configured' | 'unchanged' | 'skipped' | 'failed'
+
+export interface ApplyOutcome {
+  ref: ObjectRef
+  action: ApplyAction
+  /** Deleted and made anew, because a field was immutable. */
+  replaced: boolean
+  uid?: string
+  resourceVersion?: string
+  failure?: Failure
+  warnings: string[]
+}
+
+export interface WriteRules {
+  fieldManager: string
+  fieldValidation?: ApplyOptions['fieldValidation']
+  /** Managers whose fields become ours at the first apply. */
+  migrateFrom?: readonly string[] | undefined
+  retry?: RetryPolicy | undefined
+  /** How long a replaced object may take to go. */
+  goneLimitMs?: number | undefined
+  signal?: AbortSignal | undefined
+}
+
+export interface ApplyDeps {
+  kube: Kube
+  clock: Clock
+}
+
+/** What a trial found. `resourceVersion` is that of the live object. */
+export type Trial =
+  | { found: 'unchanged' | 'change'; written: Written; migrate: boolean }
+  | { found: 'immutable' }
+  | { found: 'failure'; failure: Failure }
+
+export async function tryObject(deps: ApplyDeps, item: ApplyItem, rules: WriteRules): Promise<Trial> {
+  try {
+    const written = await send(deps, item, rules, true)
+    if (isForeign(item, written, rules)) return { found: 'failure', failure: foreign(item) }
+    const migrate = hasManager(written.object, rules.migrateFrom ?? [])
+    return { found: migrate || mayHaveChanged(written, rules.fieldManager) ? 'change' : 'unchanged', written, migrate }
+  } catch (error) {
+    rules.signal?.throwIfAborted()
+    return isImmutable(error) && mayReplace(item) ? { found: 'immutable' } : { found: 'failure', failure: failureOf(error) }
+  }
+}
+
+/** Writes the object, or nothing when the trial found no difference. Throws only the signal's reason. */
+export async function writeObject(deps: ApplyDeps, item: ApplyItem, trial: Trial | undefined, rules: WriteRules): Promise<ApplyOutcome> {
+  try {
+    if (trial?.found === 'failure') return failedOutcome(item, trial.failure)
+    if (trial?.found === 'unchanged') return outcomeOf(item, 'unchanged', trial.written)
+    if (trial?.found === 'immutable') return await replaceObject(deps, item, rules)
+    if (trial?.migrate) await migrateManagers(deps, refOf(item.object), { from: rules.migrateFrom ?? [], to: rules.fieldManager })
+    return await writeOnce(deps, item, trial, rules)
+  } catch (error) {
+    rules.signal?.throwIfAborted()
+    return failedOutcome(item, failureOf(error))
+  }
+}
+
+async function writeOnce(deps: ApplyDeps, item: ApplyItem, trial: Trial | undefined, rules: WriteRules): Promise<ApplyOutcome> {
+  try {
+    const written = await send(deps, item, rules, false)
+    if (isForeign(item, written, rules)) return await takeBack(deps, item, rules)
+    return outcomeOf(item, actionOf(written, trial, rules.fieldManager), written)
+  } catch (error) {
+    // Without a trial this is the first we hear of it.
+    if (isImmutable(error) && mayReplace(item)) return replaceObject(deps, item, rules)
+    throw error
+  }
+}
+
+function send(deps: ApplyDeps, item: ApplyItem, rules: WriteRules, dryRun: boolean): Promise<Written> {
+  const { fieldManager, fieldValidation } = rules
+  const object = applyForm(item.object)
+  // The signal ends waits, not a request that may already have written: what it did would stay unknown.
+  return retrying(
+    deps,
+    rules.retry ?? API_RETRY,
+    () => deps.kube.apply(object, { fieldManager, fieldValidation, dryRun, force: item.force }),
+    rules.signal,
+  )
+}
+
+const isForeign = (item: ApplyItem, written: Written, rules: WriteRules): boolean =>
+  item.expect === 'absent' && !written.created && !isOnlyAppliedBy(written.object, rules.fieldManager)
+
+const foreign = (item: ApplyItem): Failure => ({
+  code: 'foreign_object',
+  message: `${describeRef(refOf(item.object))} exists already and is not ours; adopt it or choose another name`,
+  retryable: false,
+})
+
+async function takeBack(deps: ApplyDeps, item: ApplyItem, rules: WriteRules): Promise<ApplyOutcome> {
+  await deps.kube.apply(emptyForm(item.object), { fieldManager: rules.fieldManager })
+  return failedOutcome(item, foreign(item))
+}
+
+function actionOf(written: Written, trial: Trial | undefined, manager: string): ApplyAction {
+  if (written.created) return 'created'
+  // The trial's answer carries the version before the write: the same one now means that nothing was written.
+  const before = trial && 'written' in trial ? trial.written.object.metadata.resourceVersion : undefined
+  if (before !== undefined) return before === written.object.metadata.resourceVersion ? 'unchanged' : 'configured'
+  return mayHaveChanged(written, manager) ? 'configured' : 'unchanged'
+}
+
+const HOLDS_DATA: ReadonlySet<string> = new Set([
+  'Namespace',
+  'CustomResourceDefinition.apiextensions.k8s.io',
+  'PersistentVolume',
+  'PersistentVolumeClaim',
+])
+
+const mayReplace = (item: ApplyItem): boolean => item.replace === true && !HOLDS_DATA.has(groupKindText(groupKindOf(item.object)))
+
+async function replaceObject(deps: ApplyDeps, item: ApplyItem, rules: WriteRules): Promise<ApplyOutcome> {
+  const ref = refOf(item.object)
+  const live = await deps.kube.find(ref, { metadataOnly: true })
+  const uid = live?.metadata.uid
+  if (live && uid === undefined) throw new KubeError(`${describeRef(ref)}: has no uid`, { reason: 'BadAnswer' })
+  if (uid !== undefined) await removeAndWait(deps, { ref, uid }, { limitMs: rules.goneLimitMs ?? 60_000, signal: rules.signal })
+  const written = await send(deps, item, rules, false)
+  return { ...outcomeOf(item, written.created ? 'created' : 'configured', written), replaced: true }
+}
+
+export function outcomeOf(item: ApplyItem, action: ApplyAction, written?: Written): ApplyOutcome {
+  const { uid, resourceVersion } = written?.object.metadata ?? {}
+  return {
+    ref: refOf(item.object),
+    action,
+    replaced: false,
+    ...(uid ? { uid } : {}),
+    ...(resourceVersion ? { resourceVersion } : {}),
+    warnings: written?.warnings ?? [],
+  }
+}
+
+export const failedOutcome = (item: ApplyItem, failure: Failure): ApplyOutcome => ({ ...outcomeOf(item, 'failed'), failure })

@@ -1,0 +1,53 @@
+// How calls are written and answers are read: query, delete options, objects out of text. Pure.
+import { type Answer, notTheApiServer } from './answer-error.ts'
+import { isFields } from './fields.ts'
+import { decodeJson } from './json.ts'
+import type { DeleteOptions, WriteOptions, Written } from './kube.ts'
+import type { Kind, KubeObject } from './object.ts'
+import type { Query } from './paths.ts'
+
+export const writeQuery = (options: WriteOptions): Query => ({
+  fieldManager: options.fieldManager,
+  dryRun: options.dryRun ? 'All' : undefined,
+  fieldValidation: options.fieldValidation,
+})
+
+export function deleteBody(options: DeleteOptions): object {
+  const { uid, resourceVersion } = options
+  return {
+    apiVersion: 'v1',
+    kind: 'DeleteOptions',
+    ...(uid || resourceVersion ? { preconditions: { ...(uid ? { uid } : {}), ...(resourceVersion ? { resourceVersion } : {}) } } : {}),
+    propagationPolicy: options.propagation ?? 'Background',
+    ...(options.gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds: options.gracePeriodSeconds }),
+  }
+}
+
+/** A metadata answer calls itself PartialObjectMetadata; ours keeps the kind that was asked for. */
+export function objectOf(answer: Answer, kind: Kind): KubeObject {
+  const value = parseOrUndefined(answer.text)
+  if (!isFields(value) || typeof value['kind'] !== 'string') throw notTheApiServer(`answer for ${kind.kind}`, answer)
+  return (value['kind'] === 'PartialObjectMetadata' ? { ...value, ...kindOnly(kind) } : value) as KubeObject
+}
+
+const kindOnly = ({ apiVersion, kind }: Kind): Kind => ({ apiVersion, kind })
+
+function parseOrUndefined(text: string): unknown {
+  try {
+    return decodeJson(text)
+  } catch {
+    return undefined
+  }
+}
+
+export function writtenOf(answer: Answer, kind: Kind, tookMs: number): Written {
+  const date = Date.parse(String(answer.headers['date'] ?? ''))
+  const warning = answer.headers['warning'] ?? []
+  return {
+    object: objectOf(answer, kind),
+    tookMs,
+    created: answer.status === 201,
+    serverTimeMs: Number.isNaN(date) ? undefined : date,
+    warnings: (Array.isArray(warning) ? warning : [warning]).map((text) => /^299 \S+ "(.*)"$/.exec(text)?.[1] ?? text),
+  }
+}

@@ -1,0 +1,83 @@
+// Reads the discovery documents of an API server, new form (one document for everything) and old form (one per group version). Pure.
+import { rowsAt, textAt, valueAt } from './fields.ts'
+import { apiVersionOf, type Fields } from './object.ts'
+import type { Resource } from './paths.ts'
+
+export interface ServedKinds {
+  resources: readonly Resource[]
+  failedGroups: ReadonlySet<string>
+}
+
+const RESOURCES_MAX = 20_000
+
+/** Undefined when the server answered in the old form. */
+export function readAggregated(core: unknown, groups: unknown): ServedKinds | undefined {
+  if (textAt(core, 'kind') !== 'APIGroupDiscoveryList' || textAt(groups, 'kind') !== 'APIGroupDiscoveryList') return undefined
+  const resources: Resource[] = []
+  const failedGroups = new Set<string>()
+  for (const row of [...rowsAt(core, 'items'), ...rowsAt(groups, 'items')]) {
+    const group = textAt(row, 'metadata', 'name') ?? ''
+    for (const version of rowsAt(row, 'versions')) {
+      // Stale: the server behind an aggregated group does not answer; what is listed, if anything, is from before.
+      if (textAt(version, 'freshness') === 'Stale') failedGroups.add(group)
+      for (const entry of rowsAt(version, 'resources')) resources.push(resourceOf(group, textAt(version, 'version') ?? '', entry))
+    }
+  }
+  return { resources: resources.slice(0, RESOURCES_MAX), failedGroups }
+}
+
+function resourceOf(group: string, version: string, entry: Fields): Resource {
+  return {
+    group,
+    version,
+    kind: textAt(entry, 'responseKind', 'kind') ?? '',
+    plural: textAt(entry, 'resource') ?? '',
+    namespaced: textAt(entry, 'scope') === 'Namespaced',
+    verbs: texts(valueAt(entry, 'verbs')),
+    subresources: rowsAt(entry, 'subresources').map((sub) => textAt(sub, 'subresource') ?? ''),
+  }
+}
+
+/** `fetch` gives undefined for a group version that does not answer. */
+export async function readLegacy(core: unknown, groups: unknown, fetch: (path: string) => Promise<unknown>): Promise<ServedKinds> {
+  const wanted = [
+    ...texts(valueAt(core, 'versions')).map((version) => ({ group: '', version })),
+    ...rowsAt(groups, 'groups').flatMap((row) => versionsOf(row).map((version) => ({ group: textAt(row, 'name') ?? '', version }))),
+  ]
+  const failedGroups = new Set<string>()
+  const lists = await Promise.all(
+    wanted.map(async ({ group, version }) => {
+      const document = await fetch(`${group === '' ? '/api' : '/apis'}/${apiVersionOf(group, version)}`)
+      if (textAt(document, 'kind') !== 'APIResourceList') failedGroups.add(group)
+      return legacyResources(group, version, rowsAt(document, 'resources'))
+    }),
+  )
+  return { resources: lists.flat().slice(0, RESOURCES_MAX), failedGroups }
+}
+
+/** Preferred version first, as the new form has it. */
+function versionsOf(row: Fields): string[] {
+  const versions = rowsAt(row, 'versions').map((entry) => textAt(entry, 'version') ?? '')
+  const preferred = textAt(row, 'preferredVersion', 'version')
+  return preferred ? [preferred, ...versions.filter((version) => version !== preferred)] : versions
+}
+
+function legacyResources(group: string, version: string, rows: readonly Fields[]): Resource[] {
+  const names = rows.map((row) => textAt(row, 'name') ?? '')
+  return rows
+    .filter((row) => !textAt(row, 'name')?.includes('/'))
+    .map((row) => {
+      const plural = textAt(row, 'name') ?? ''
+      return {
+        group,
+        version,
+        kind: textAt(row, 'kind') ?? '',
+        plural,
+        namespaced: valueAt(row, 'namespaced') === true,
+        verbs: texts(valueAt(row, 'verbs')),
+        subresources: names.filter((name) => name.startsWith(`${plural}/`)).map((name) => name.slice(plural.length + 1)),
+      }
+    })
+}
+
+const texts = (value: unknown): string[] => (Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [])

@@ -1,0 +1,26 @@
+// JSON as Kubernetes speaks it. Integers beyond 2^53 are bigint on our side, because a port of 64 bits must arrive exactly as written.
+
+interface RawJson {
+  rawJSON(text: string): unknown
+}
+
+type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
+
+/** Like JSON.stringify, but a bigint becomes a plain JSON number. */
+export function encodeJson(value: unknown): string {
+  return JSON.stringify(value, (_key, item: unknown) =>
+    typeof item === 'bigint' ? (JSON as unknown as RawJson).rawJSON(item.toString()) : item,
+  )
+}
+
+/** Like JSON.parse, but integers that a double cannot hold come back as bigint. */
+export function decodeJson(text: string): unknown {
+  // The reviver costs three times the parse, so it runs only where a run of 16 digits makes such an integer possible.
+  if (!/\d{16}/.test(text)) return JSON.parse(text)
+  return (JSON.parse as (text: string, reviver: Reviver) => unknown)(text, exactInteger)
+}
+
+const exactInteger: Reviver = (_key, value, context) =>
+  typeof value === 'number' && !Number.isSafeInteger(value) && context.source !== undefined && /^-?\d+$/.test(context.source)
+    ? BigInt(context.source)
+    : value

@@ -1,0 +1,73 @@
+// A list in pages. A page that is too large for us is asked for again in halves, so that one fat namespace does not end everything.
+import { type Answer, notTheApiServer } from './answer-error.ts'
+import { hasReason, KubeError } from './api-error.ts'
+import { fieldsAt, textAt, valueAt } from './fields.ts'
+import { decodeJson } from './json.ts'
+import type { KubeList, ListOptions } from './kube.ts'
+import type { Kind, KubeObject } from './object.ts'
+import { collectionPath, type Resource, withQuery } from './paths.ts'
+
+export interface ListDeps {
+  send(request: { method: 'GET'; path: string; accept?: string }): Promise<Answer>
+  resolve(): Promise<Resource>
+}
+
+export const PAGE_SIZE = 500
+
+export async function* listPages(deps: ListDeps, kind: Kind, options: ListOptions): AsyncGenerator<KubeList> {
+  const collection = collectionPath(await deps.resolve(), options.namespace)
+  let limit = options.pageSize ?? PAGE_SIZE
+  let next: string | undefined
+  for (;;) {
+    const page = await fetchPage(deps, collection, options, limit, next)
+    if (page === 'too large') {
+      limit = Math.ceil(limit / 2)
+      continue
+    }
+    next = textAt(page, 'metadata', 'continue') || undefined
+    yield { resourceVersion: textAt(page, 'metadata', 'resourceVersion') ?? '', items: itemsOf(page, kind) }
+    if (!next) return
+  }
+}
+
+const METADATA_ONLY = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json'
+
+async function fetchPage(
+  deps: ListDeps,
+  collection: string,
+  options: ListOptions,
+  limit: number,
+  next: string | undefined,
+): Promise<unknown> {
+  const { labelSelector, fieldSelector } = options
+  const resourceVersion = next ? undefined : options.resourceVersion
+  const path = withQuery(collection, { limit, continue: next, labelSelector, fieldSelector, resourceVersion })
+  try {
+    return decodeList(await deps.send({ method: 'GET', path, ...(options.metadataOnly ? { accept: METADATA_ONLY } : {}) }))
+  } catch (error) {
+    if (limit > 1 && hasReason(error, 'AnswerTooLarge')) return 'too large'
+    throw error
+  }
+}
+
+function decodeList(answer: Answer): unknown {
+  let value: unknown
+  try {
+    value = decodeJson(answer.text)
+  } catch (cause) {
+    throw new KubeError(`list: ${notTheApiServer('answer', answer).message}`, { reason: 'BadAnswer', status: answer.status, cause })
+  }
+  if (fieldsAt(value, 'metadata') === undefined || !Array.isArray(valueAt(value, 'items') ?? []))
+    throw new KubeError('list: the answer is not a list', { reason: 'BadAnswer', status: answer.status })
+  return value
+}
+
+/** Items of a list carry no apiVersion and kind of their own. */
+function itemsOf(list: unknown, kind: Kind): KubeObject[] {
+  const items = (valueAt(list, 'items') ?? []) as KubeObject[]
+  for (const item of items) {
+    item.apiVersion = kind.apiVersion
+    item.kind = kind.kind
+  }
+  return items
+}

@@ -1,0 +1,76 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { fieldPaths, isOnlyAppliedBy, takeOverManagers, unionFields } from './managed-fields.ts'
+import type { KubeObject, ManagedFieldsEntry } from './object.ts'
+
+const entry = (manager: string, operation: string, fieldsV1: Record<string, unknown>, subresource?: string): ManagedFieldsEntry => ({
+  manager,
+  operation,
+  apiVersion: 'v1',
+  time: '2026-01-01T00:00:00Z',
+  fieldsType: 'FieldsV1',
+  fieldsV1,
+  ...(subresource ? { subresource } : {}),
+})
+const holding = (...managedFields: ManagedFieldsEntry[]): KubeObject => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name: 'a', managedFields },
+})
+
+test('an older manager becomes ours as an apply', () => {
+  const older = entry('old', 'Apply', { 'f:data': { 'f:a': {} } })
+  expect(takeOverManagers([older, entry('kubectl', 'Update', {})], ['old'], 'new')).toEqual([
+    entry('kubectl', 'Update', {}),
+    { ...older, manager: 'new', operation: 'Apply' },
+  ])
+})
+
+test('what both own is united, updates of the older one included', () => {
+  const entries = [entry('new', 'Apply', { 'f:data': { '.': {}, 'f:a': {} } }), entry('old', 'Update', { 'f:data': { 'f:b': {} } })]
+  expect(takeOverManagers(entries, ['old'], 'new')).toEqual([entry('new', 'Apply', { 'f:data': { '.': {}, 'f:a': {}, 'f:b': {} } })])
+})
+
+test('without an older manager, and for a status it wrote, nothing is taken over', () => {
+  expect(takeOverManagers([entry('new', 'Apply', {})], ['old'], 'new')).toBeUndefined()
+  expect(takeOverManagers([entry('old', 'Update', {}, 'status')], ['old'], 'new')).toBeUndefined()
+})
+
+test('the union of field sets forgets nothing and does not depend on order', () => {
+  const { tree } = fc.letrec((tie) => ({
+    tree: fc.dictionary(fc.constantFrom('f:a', 'f:b', '.', 'k:{"name":"x"}'), fc.oneof({ maxDepth: 3 }, fc.constant({}), tie('tree')), {
+      noNullPrototype: true,
+    }),
+  }))
+  fc.assert(
+    fc.property(tree, tree, (a, b) => {
+      const union = unionFields(a as Record<string, unknown>, b as Record<string, unknown>)
+      expect(union).toEqual(unionFields(b as Record<string, unknown>, a as Record<string, unknown>))
+      expect(unionFields(union, a as Record<string, unknown>)).toEqual(union)
+    }),
+  )
+})
+
+test.each([
+  [holding(entry('us', 'Apply', {})), true],
+  [holding(entry('us', 'Apply', {}), entry('controller', 'Update', {}, 'status')), true],
+  [holding(entry('us', 'Apply', {}), entry('kube-controller-manager', 'Update', {})), true],
+  [holding(entry('us', 'Apply', {}), entry('kubectl', 'Update', {})), false],
+  [holding(entry('us', 'Apply', {}), entry('them', 'Apply', {})), false],
+])('our own creation is told from an object of others (%#)', (object, ours) => {
+  expect(isOnlyAppliedBy(object, 'us')).toBe(ours)
+})
+
+test('paths read as a person writes them', () => {
+  const fields = {
+    'f:metadata': { 'f:annotations': { '.': {}, 'f:a.b/c': {} } },
+    'f:spec': { 'f:replicas': {}, 'f:containers': { 'k:{"name":"web"}': { '.': {}, 'f:image': {} } }, 'f:finalizers': { 'v:"x"': {} } },
+  }
+  expect(fieldPaths(fields)).toEqual([
+    '/metadata/annotations/a.b~1c',
+    '/spec/replicas',
+    '/spec/containers[name=web]/image',
+    '/spec/finalizers["x"]',
+  ])
+  expect(fieldPaths(fields, 2)).toHaveLength(2)
+})

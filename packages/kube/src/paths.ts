@@ -1,0 +1,44 @@
+// Where an object lives on the API server: paths and query strings from a discovered resource. Pure.
+import { KubeError } from './api-error.ts'
+import { apiVersionOf, describeRef } from './object.ts'
+
+export interface Resource {
+  group: string
+  version: string
+  kind: string
+  plural: string
+  namespaced: boolean
+  verbs: readonly string[]
+  subresources: readonly string[]
+}
+
+export type Query = Readonly<Record<string, string | number | boolean | undefined>>
+
+/** Path of all objects of a kind, of one namespace or, without it, of the whole cluster. */
+export function collectionPath(resource: Resource, namespace: string | undefined): string {
+  const root = `${resource.group === '' ? '/api' : '/apis'}/${apiVersionOf(resource.group, resource.version)}`
+  if (!resource.namespaced || !namespace) return `${root}/${resource.plural}`
+  return `${root}/namespaces/${segment(namespace)}/${resource.plural}`
+}
+
+export function objectPath(resource: Resource, at: { namespace?: string | undefined; name: string }, subresource?: string): string {
+  if (at.name === '') throw new KubeError(`${resource.kind}: a name is needed`, { reason: 'BadRequest' })
+  if (resource.namespaced && !at.namespace)
+    throw new KubeError(`${describeRef({ kind: resource.kind, name: at.name })}: a namespace is needed`, { reason: 'BadRequest' })
+  const path = `${collectionPath(resource, at.namespace)}/${segment(at.name)}`
+  return subresource ? `${path}/${segment(subresource)}` : path
+}
+
+/** `.` and `..` would be folded away by a URL parser and name another object. */
+const segment = (text: string): string => {
+  if (text === '.' || text === '..') throw new KubeError(`${JSON.stringify(text)} is not a name`, { reason: 'BadRequest' })
+  return encodeURIComponent(text)
+}
+
+export function withQuery(path: string, query: Query): string {
+  const text = Object.entries(query)
+    .filter(([, value]) => value !== undefined && value !== '')
+    .map(([key, value]) => `${key}=${encodeURIComponent(String(value))}`)
+    .join('&')
+  return text === '' ? path : `${path}?${text}`
+}

@@ -1,0 +1,194 @@
+// HTTP to one API server: connections kept alive, credentials put on, answers bounded, every failure a KubeError. It repeats nothing,
+// but for one 401 after which the credential turned out to be renewed.
+import type { Clock } from '@brokkr/runtime/clock.ts'
+import type { Dispatcher } from 'undici'
+import { type Answer, errorOfAnswer } from './answer-error.ts'
+import { KubeError } from './api-error.ts'
+import { createConnections } from './connections.ts'
+import type { Credentials } from './credentials.ts'
+import { type Deadline, startDeadline } from './deadline.ts'
+import type { Gate } from './gate.ts'
+import type { Impersonation, KubeConfig } from './kube-config.ts'
+
+export interface Send {
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** Path and query below the server address. */
+  path: string
+  body?: string | Uint8Array | undefined
+  contentType?: string | undefined
+  accept?: string | undefined
+  timeoutMs?: number | undefined
+  signal?: AbortSignal | undefined
+  as?: Impersonation | undefined
+  /** Passes by the gate: leases and probes must not wait behind a backlog. */
+  urgent?: boolean | undefined
+  /** Called right before the bytes leave; a throw keeps them here. */
+  guard?: (() => void) | undefined
+  headers?: Record<string, string> | undefined
+}
+
+export interface OpenAnswer {
+  status: number
+  headers: Answer['headers']
+  body: Dispatcher.ResponseData['body']
+  /** Must be called when the body is read or given up. */
+  close(): void
+}
+
+export interface Transport {
+  send(request: Send): Promise<Answer>
+  /** For bodies without an end. The time limit covers the headers alone; the gate is not asked. */
+  open(request: Send): Promise<OpenAnswer>
+  close(): Promise<void>
+}
+
+export interface TransportOptions {
+  timeoutMs: number
+  answerBytesMax: number
+  userAgent: string
+}
+
+export interface TransportDeps {
+  config: KubeConfig
+  credentials: Credentials
+  gate: Gate
+  clock: Clock
+  signal: AbortSignal
+}
+
+export function createTransport(deps: TransportDeps, options: TransportOptions): Transport {
+  const { origin, pathname } = new URL(deps.config.server)
+  const prefix = pathname === '/' ? '' : pathname
+  const connections = createConnections(deps)
+
+  async function dispatch(request: Send, deadline: Deadline): Promise<Dispatcher.ResponseData> {
+    const [agent, token] = await Promise.all([connections.agent(), deps.credentials.token()])
+    request.guard?.()
+    const answer = await agent.request({
+      origin,
+      path: prefix + request.path,
+      method: request.method,
+      headers: headersOf(request, options.userAgent, token, request.as ?? deps.config.as),
+      body: request.body ?? null,
+      signal: deadline.signal,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    })
+    if (answer.statusCode !== 401) return answer
+    return (await deps.credentials.renew()) ? repeat(answer, request, deadline) : answer
+  }
+
+  async function repeat(answer: Dispatcher.ResponseData, request: Send, deadline: Deadline): Promise<Dispatcher.ResponseData> {
+    await answer.body.dump()
+    connections.recheck()
+    return dispatch(request, deadline)
+  }
+
+  const what = (request: Send): string => `${request.method} ${deps.config.server}${request.path.split('?')[0]}`
+
+  async function send(request: Send): Promise<Answer> {
+    const leave = request.urgent ? () => undefined : await deps.gate.enter(request.signal)
+    const deadline = startDeadline(request.timeoutMs ?? options.timeoutMs, [request.signal, deps.signal])
+    try {
+      const { statusCode, headers, body } = await dispatch(request, deadline)
+      const answer = { status: statusCode, headers, text: await readText(what(request), body, options.answerBytesMax) }
+      return statusCode < 300 ? answer : await refuse(what(request), answer)
+    } catch (error) {
+      throw errorOfSend(what(request), error, deadline, [request.signal, deps.signal])
+    } finally {
+      deadline.clear()
+      leave()
+    }
+  }
+
+  async function refuse(call: string, answer: Answer): Promise<never> {
+    const error = errorOfAnswer(call, answer)
+    if (error.reason !== 'Unauthorized') throw error
+    throw new KubeError(`${error.message}. ${await deps.credentials.explain()}`, {
+      reason: 'Unauthorized',
+      status: 401,
+      details: error.details,
+    })
+  }
+
+  async function open(request: Send): Promise<OpenAnswer> {
+    const deadline = startDeadline(request.timeoutMs ?? options.timeoutMs, [request.signal, deps.signal])
+    try {
+      const { statusCode, headers, body } = await dispatch(request, deadline)
+      if (statusCode >= 300)
+        await refuse(what(request), { status: statusCode, headers, text: await readText(what(request), body, options.answerBytesMax) })
+      deadline.lift()
+      return { status: statusCode, headers, body, close: () => closeBody(body, deadline) }
+    } catch (error) {
+      deadline.clear()
+      throw errorOfSend(what(request), error, deadline, [request.signal, deps.signal])
+    }
+  }
+
+  return { send, open, close: () => connections.close() }
+}
+
+/** Gives the connection up as well: nobody knows how much of an endless body is still to come. */
+function closeBody(body: Dispatcher.ResponseData['body'], deadline: Deadline): void {
+  deadline.clear()
+  body.on('error', () => undefined)
+  body.destroy()
+}
+
+function headersOf(
+  request: Send,
+  userAgent: string,
+  token: string | undefined,
+  as: Impersonation | undefined,
+): Record<string, string | string[]> {
+  return {
+    accept: request.accept ?? 'application/json',
+    'user-agent': userAgent,
+    ...(token ? { authorization: `Bearer ${token}` } : {}),
+    ...(request.body === undefined ? {} : { 'content-type': request.contentType ?? 'application/json' }),
+    ...(as ? impersonationHeaders(as) : {}),
+    ...request.headers,
+  }
+}
+
+function impersonationHeaders(as: Impersonation): Record<string, string | string[]> {
+  const extra = Object.entries(as.extra ?? {}).map(([key, values]) => [`Impersonate-Extra-${encodeURIComponent(key)}`, values] as const)
+  return {
+    'Impersonate-User': as.user,
+    ...(as.groups?.length ? { 'Impersonate-Group': as.groups } : {}),
+    ...(as.uid ? { 'Impersonate-Uid': as.uid } : {}),
+    ...Object.fromEntries(extra),
+  }
+}
+
+async function readText(what: string, body: Dispatcher.ResponseData['body'], bytesMax: number): Promise<string> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    bytes += chunk.length
+    // Leaving the loop destroys the body and with it the connection.
+    if (bytes > bytesMax)
+      throw new KubeError(`${what}: the answer is larger than ${bytesMax} bytes; ask for smaller pages`, { reason: 'AnswerTooLarge' })
+    chunks.push(chunk)
+  }
+  return chunks.length === 1 ? (chunks[0] as Buffer).toString('utf8') : Buffer.concat(chunks, bytes).toString('utf8')
+}
+
+/** Whoever aborted gets his own reason back; everything else becomes a KubeError. */
+export function errorOfSend(what: string, error: unknown, deadline: Deadline, signals: ReadonlyArray<AbortSignal | undefined>): unknown {
+  if (error instanceof KubeError) return error
+  if (deadline.timedOut) return new KubeError(`${what}: ${(deadline.signal.reason as Error).message}`, { reason: 'TimedOut', cause: error })
+  const aborted = signals.find((signal) => signal?.aborted)
+  if (aborted) return aborted.reason
+  if (!(error instanceof Error) || !('code' in error)) return error
+  const code = String(error.code)
+  if (!/CERT|TLS|SSL|SELF_SIGNED|VERIFY/.test(code))
+    return new KubeError(`${what}: ${code}: ${error.message}`, { reason: 'Unreachable', cause: error })
+  return new KubeError(
+    `${what}: the server's certificate is not trusted (${code}): ${error.message}. Check certificate-authority of the kubeconfig`,
+    {
+      reason: 'Untrusted',
+      cause: error,
+    },
+  )
+}

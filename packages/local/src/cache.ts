@@ -1,0 +1,64 @@
+// The cache outside the repository. An entry is filled in a temporary folder beside its place and renamed into place under a lock:
+// two processes at once fill it once, and a filler that is killed leaves nothing that counts.
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { basename, dirname, join, resolve } from 'node:path'
+import { type LockHolder, waitForLock } from './lock-file.ts'
+
+export type FillOptions = {
+  /** Called once, when another process is filling the entry. */
+  onWait?: (holder: LockHolder) => void
+  signal?: AbortSignal
+}
+
+export function cacheDir(env: NodeJS.ProcessEnv = process.env): string {
+  const named = env['BROKKR_CACHE']
+  return named === undefined || named === '' ? join(homedir(), '.cache', 'brokkr') : resolve(named)
+}
+
+/** The path of the entry `key` (segments of letters, digits, `.`, `_`, `-`, `+`), filled by `fill` if it is not there yet. */
+export async function fillOnce(
+  cache: string,
+  key: string,
+  fill: (tmpDir: string, signal: AbortSignal) => Promise<void>,
+  options: FillOptions = {},
+): Promise<string> {
+  const entry = entryPath(cache, key)
+  const signal = options.signal ?? new AbortController().signal
+  if (existsSync(entry)) return entry
+  await mkdir(dirname(entry), { recursive: true })
+  const lock = await waitForLock(`${entry}.lock`, options)
+  try {
+    if (!existsSync(entry)) await fillUnderLock(entry, fill, signal)
+    return entry
+  } finally {
+    lock.release()
+  }
+}
+
+/** Where an entry lies or would lie; refuses keys that could leave the cache. */
+export function entryPath(cache: string, key: string): string {
+  if (!/^[A-Za-z0-9][A-Za-z0-9._+-]*(\/[A-Za-z0-9][A-Za-z0-9._+-]*)*$/.test(key)) throw new Error(`'${key}' is no name of a cache entry`)
+  return join(cache, key)
+}
+
+async function fillUnderLock(entry: string, fill: (tmpDir: string, signal: AbortSignal) => Promise<void>, signal: AbortSignal) {
+  await sweepLeftovers(entry)
+  const tmpDir = await mkdtemp(`${entry}.tmp-`)
+  try {
+    await fill(tmpDir, signal)
+    signal.throwIfAborted()
+    await rename(tmpDir, entry)
+  } catch (error) {
+    await rm(tmpDir, { recursive: true, force: true })
+    throw error
+  }
+}
+
+/** Whoever holds the lock is the only filler, so every other temporary folder of this entry belongs to a dead one. */
+async function sweepLeftovers(entry: string): Promise<void> {
+  const prefix = `${basename(entry)}.tmp-`
+  const names = await readdir(dirname(entry))
+  for (const name of names) if (name.startsWith(prefix)) await rm(join(dirname(entry), name), { recursive: true, force: true })
+}

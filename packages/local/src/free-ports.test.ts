@@ -1,0 +1,23 @@
+import { createServer } from 'node:net'
+import { expect, test } from 'vitest'
+import { freePort, freePorts } from './free-ports.ts'
+
+test('ports that are asked for together differ and can be listened on', async () => {
+  const ports = await freePorts(20)
+  expect(new Set(ports).size).toBe(20)
+  for (const port of ports) await listenOnce(port)
+})
+
+test('one port is a number between 1 and 65535', async () => {
+  const port = await freePort()
+  expect(port).toBeGreaterThan(0)
+  expect(port).toBeLessThan(65_536)
+  expect(await freePorts(0)).toEqual([])
+})
+
+function listenOnce(port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const server = createServer().once('error', reject)
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve()))
+  })
+}

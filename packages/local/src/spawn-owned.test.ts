@@ -1,0 +1,124 @@
+import { readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { waitFor } from '@brokkr/testing/wait-for.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { isSameProcess, startTimeOf } from './process-table.ts'
+import { endsWithin, findCommand, type SpawnOptions, spawnArguments, spawnOwned } from './spawn-owned.ts'
+import { runScript } from './test-parts/run-script.ts'
+import { tempDir } from './test-parts/temp-dir.ts'
+
+const node = (code: string, extra: Partial<SpawnOptions> = {}): SpawnOptions => {
+  const cwd = extra.cwd ?? tempDir()
+  return { name: 'it', command: process.execPath, args: ['-e', code], cwd, logFile: join(cwd, 'logs', 'it.log'), ...extra }
+}
+
+test('a process gets a minimal environment, writes to its log, and tells how it ended', async () => {
+  const options = node('console.log(JSON.stringify(process.env)); console.error(process.cwd()); process.exitCode = 3', {
+    env: { GREETING: 'hello' },
+  })
+  const it = spawnOwned(options)
+  expect(await it.exited).toEqual({ code: 3, signal: null })
+  const [env, cwd] = it.logTail().split('\n')
+  expect(JSON.parse(env ?? '')).toEqual({ PATH: process.env['PATH'], HOME: options.cwd, GREETING: 'hello' })
+  expect(cwd).toBe(options.cwd)
+  expect(statSync(options.logFile).mode & 0o777).toBe(0o600)
+  expect(it.isRunning()).toBe(false)
+  expect(it.kill('SIGTERM')).toBe(false)
+  await it.stop()
+})
+
+test('a running process has a pid and a start time that tell it apart', async () => {
+  const it = spawnOwned(node('setInterval(() => {}, 1000)'))
+  expect(it.isRunning()).toBe(true)
+  expect(isSameProcess(it.pid, it.startTime)).toBe(true)
+  await it.stop()
+  expect(await it.exited).toEqual({ code: null, signal: 'SIGTERM' })
+  expect(isSameProcess(it.pid, it.startTime)).toBe(false)
+})
+
+test('one that ignores TERM is killed after the grace', async () => {
+  const it = spawnOwned(node(`process.on('SIGTERM', () => {}); console.log('ready'); setInterval(() => {}, 1000)`))
+  await waitFor('its first line', () => it.logTail() === 'ready')
+  await it.stop(50)
+  expect(await it.exited).toEqual({ code: null, signal: 'SIGKILL' })
+})
+
+test('a pipe to its standard input can be given', async () => {
+  const it = spawnOwned(node(`process.stdin.on('end', () => console.log('end')).resume()`, { stdin: 'pipe' }))
+  it.stdin?.end()
+  expect(await it.exited).toEqual({ code: 0, signal: null })
+  expect(it.logTail()).toBe('end')
+})
+
+test('a log is continued, its tail shows this life alone, and a large one is moved aside', async () => {
+  const cwd = tempDir()
+  const logFile = join(cwd, 'it.log')
+  writeFileSync(logFile, 'old\n')
+  const second = spawnOwned(node(`console.log('new')`, { cwd, logFile }))
+  await second.exited
+  expect(second.logTail()).toBe('new')
+  expect(readFileSync(logFile, 'utf8')).toBe('old\nnew\n')
+  truncateSync(logFile, 9 * 1024 * 1024)
+  await spawnOwned(node(`console.log('newer')`, { cwd, logFile })).exited
+  expect(statSync(logFile).size).toBe(6)
+  expect(statSync(`${logFile}.1`).size).toBe(9 * 1024 * 1024)
+})
+
+test('what cannot be run is refused with its name', () => {
+  expect(() => spawnOwned(node('', { command: '/nowhere/etcd' }))).toThrow('cannot start it: /nowhere/etcd is missing or not executable')
+  expect(() => spawnOwned(node('', { command: 'no-such-program' }))).toThrow('no-such-program is missing')
+  expect(() => spawnOwned(node('', { command: tempDir() }))).toThrow('is missing or not executable')
+  expect(() => spawnOwned({ ...node(''), cwd: '/nowhere' })).toThrow('/nowhere')
+})
+
+test.each([
+  [{}, ['--pdeathsig', 'KILL', '--', '/bin/x', 'a b']],
+  [{ deathSignal: 'QUIT' as const }, ['--pdeathsig', 'QUIT', '--', '/bin/x', 'a b']],
+  [{ runAs: { uid: 7, gid: 8 } }, ['--pdeathsig', 'KILL', '--reuid=7', '--regid=8', '--clear-groups', '--', '/bin/x', 'a b']],
+])('with %j the command line is wrapped', (extra, expected) => {
+  const options = { ...node(''), args: ['a b'], ...extra }
+  expect(spawnArguments(options, '/bin/x', '/usr/bin/setpriv')).toEqual(['/usr/bin/setpriv', expected])
+  expect(spawnArguments(options, '/bin/x', undefined)).toEqual(['/bin/x', ['a b']])
+})
+
+test('a command is searched in the folders of the path, never relative to where we are', () => {
+  expect(findCommand(process.execPath, '')).toBe(process.execPath)
+  expect(findCommand('node', '/nowhere:/proc/self')).toBeUndefined()
+  expect(findCommand('package.json', '.')).toBeUndefined()
+})
+
+test('waiting for an end is bounded', async () => {
+  expect(await endsWithin(Promise.resolve(), 60_000)).toBe(true)
+  expect(await endsWithin(new Promise(() => {}), 10)).toBe(false)
+})
+
+test('a process runs as the user it is given to, with setpriv and without', async () => {
+  const path = process.env['PATH'] ?? ''
+  onTestFinished(() => void (process.env['PATH'] = path))
+  const given = process.getuid?.() === 0 ? { runAs: { uid: 4242, gid: 4343 } } : {}
+  for (const PATH of [path, '/nowhere']) {
+    process.env['PATH'] = PATH
+    const it = spawnOwned(node('console.log(process.getuid(), process.getgid())', given))
+    await it.exited
+    expect(it.logTail()).toBe(`${given.runAs?.uid ?? process.getuid?.()} ${given.runAs?.gid ?? process.getgid?.()}`)
+  }
+})
+
+// Elsewhere the kernel has no such signal; the next start finds what is left by its record.
+test.runIf(process.platform === 'linux')('a process dies with its parent, however that dies, also in a group of its own', async () => {
+  const cwd = tempDir()
+  const parent = runScript(
+    `import { spawnOwned } from 'local/spawn-owned.ts'
+    const cwd = process.argv[1]
+    for (const detached of [true, false]) {
+      const it = spawnOwned({ name: 'sleeper', command: process.execPath, args: ['-e', 'setInterval(() => {}, 1000)'], cwd, logFile: cwd + '/log', detached })
+      say(JSON.stringify([it.pid, it.startTime]))
+    }
+    await ended()`,
+    [cwd],
+  )
+  const children = [JSON.parse(await parent.line()), JSON.parse(await parent.line())] as [number, string][]
+  for (const [pid, startTime] of children) expect(isSameProcess(pid, startTime)).toBe(true)
+  parent.kill('SIGKILL')
+  await waitFor('both children to be gone', () => children.every(([pid]) => startTimeOf(pid) === undefined))
+})

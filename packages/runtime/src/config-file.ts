@@ -1,0 +1,71 @@
+// Reads a configuration file, TOML or YAML by its extension, and the small files that hold secrets. A parser's own message
+// may quote the line, which may hold a secret: only its place and first sentence are passed on.
+import { open } from 'node:fs/promises'
+import { extname } from 'node:path'
+import { parse as parseToml, TomlError } from 'smol-toml'
+import { parseDocument } from 'yaml'
+
+export type FileRead<T> = { ok: true; value: T } | { ok: false; problem: string }
+
+const configBytesMax = 1024 * 1024
+const secretBytesMax = 64 * 1024
+
+export async function readConfigFile(path: string): Promise<FileRead<unknown>> {
+  const parse = parserOf(path)
+  if (!parse) return { ok: false, problem: `has the extension "${extname(path)}": name it .toml, .yaml, .yml or .json` }
+  const text = await readText(path, configBytesMax)
+  return text.ok ? parse(text.value) : text
+}
+
+/** The content without the white space around it. */
+export async function readSecretFile(path: string): Promise<FileRead<string>> {
+  const text = await readText(path, secretBytesMax)
+  if (!text.ok) return text
+  return text.value.trim() === '' ? { ok: false, problem: 'is empty' } : { ok: true, value: text.value.trim() }
+}
+
+type Parse = (text: string) => FileRead<unknown>
+
+function parserOf(path: string): Parse | null {
+  const extension = extname(path).toLowerCase()
+  if (extension === '.toml') return fromToml
+  return ['.yaml', '.yml', '.json'].includes(extension) ? fromYaml : null
+}
+
+function fromToml(text: string): FileRead<unknown> {
+  try {
+    return { ok: true, value: parseToml(text) }
+  } catch (error) {
+    const place = error instanceof TomlError ? ` in line ${error.line}, column ${error.column}` : ''
+    return { ok: false, problem: `is not valid TOML${place}` }
+  }
+}
+
+function fromYaml(text: string): FileRead<unknown> {
+  const document = parseDocument(text, { prettyErrors: false, uniqueKeys: true, schema: 'core' })
+  const error = document.errors[0]
+  if (error) return { ok: false, problem: `is not valid YAML in line ${lineOf(text, error.pos[0])} (${error.code})` }
+  try {
+    return { ok: true, value: (document.toJS({ maxAliasCount: 100 }) as unknown) ?? {} }
+  } catch {
+    return { ok: false, problem: 'is not usable YAML: an alias is unknown or used more than 100 times' }
+  }
+}
+
+function lineOf(text: string, offset: number): number {
+  return text.slice(0, offset).split('\n').length
+}
+
+async function readText(path: string, bytesMax: number): Promise<FileRead<string>> {
+  try {
+    await using file = await open(path, 'r')
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(bytesMax + 1), 0, bytesMax + 1, 0)
+    if (bytesRead > bytesMax) return { ok: false, problem: `is larger than ${bytesMax} bytes` }
+    return { ok: true, value: buffer.toString('utf8', 0, bytesRead) }
+  } catch (error) {
+    return {
+      ok: false,
+      problem: `cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown error'}): check the path and its permissions`,
+    }
+  }
+}

@@ -1,0 +1,33 @@
+import { manualClock } from '@brokkr/testing/clock.ts'
+import { waitFor } from '@brokkr/testing/wait-for.ts'
+import { expect, test } from 'vitest'
+import { watchEventLoopDelay } from './event-loop-delay.ts'
+import { createMetrics } from './metrics.ts'
+
+test('a blocked loop shows, stays for one more window, and is then forgotten', async () => {
+  const clock = manualClock()
+  const metrics = createMetrics()
+  const delay = watchEventLoopDelay({ clock, metrics }, { windowMs: 1_000 })
+  try {
+    // Each block is followed by a turn of the loop, in which Node notes how late it was.
+    await waitFor('the delay to be noticed', async () => {
+      block(200)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+      return delay.p99Ms() >= 100
+    })
+    expect(await metrics.text()).toMatch(/brokkr_event_loop_delay_seconds 0\.[1-9]/)
+    await clock.advance(1_000)
+    expect(delay.p99Ms()).toBeGreaterThanOrEqual(100)
+    expect(delay.p99Ms()).toBeGreaterThanOrEqual(100)
+    await clock.advance(1_000)
+    delay.p99Ms()
+    expect(delay.p99Ms()).toBeLessThan(100)
+  } finally {
+    delay.stop()
+  }
+})
+
+function block(ms: number): void {
+  const untilMs = performance.now() + ms
+  while (performance.now() < untilMs);
+}

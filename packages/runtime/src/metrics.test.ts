@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+import { createMetrics } from './metrics.ts'
+
+test('counters, gauges and histograms appear in the text with their prefix once', async () => {
+  const metrics = createMetrics({ prefix: 'brokkr_' })
+  metrics.counter('requests_total', 'Requests', ['code']).inc({ code: '200' }, 2)
+  metrics.gauge('brokkr_streams', 'Open streams').set(7)
+  metrics.histogram('wait_seconds', 'Waiting', ['queue'], [0.1, 1]).observe({ queue: 'a' }, 0.5)
+  const text = await metrics.text()
+  expect(text).toContain('brokkr_requests_total{code="200"} 2')
+  expect(text).toContain('brokkr_streams 7')
+  expect(text).toContain('brokkr_wait_seconds_bucket{le="1",queue="a"} 1')
+  expect(text).not.toContain('brokkr_brokkr_')
+  expect(metrics.contentType).toContain('text/plain')
+})
+
+test('asking again hands out the same metric, asking for another shape is refused', async () => {
+  const metrics = createMetrics()
+  metrics.counter('a_total', 'A', ['x', 'y']).inc({ x: '1', y: '2' })
+  metrics.counter('a_total', 'A', ['y', 'x']).inc({ x: '1', y: '2' })
+  expect(await metrics.text()).toContain('a_total{x="1",y="2"} 2')
+  expect(() => metrics.counter('a_total', 'A', ['x'])).toThrow(/a_total exists as counter\(x,y\)/)
+  expect(() => metrics.gauge('a_total', 'A')).toThrow(/exists as counter/)
+})
+
+test('two registries share nothing', async () => {
+  const one = createMetrics()
+  one.counter('a_total', 'A').inc()
+  const other = createMetrics()
+  other.gauge('a_total', 'A').set(5)
+  expect(await other.text()).toContain('a_total 5')
+  expect(await one.text()).toContain('a_total 1')
+})
+
+test('what is set before a scrape is in the scrape', async () => {
+  const metrics = createMetrics()
+  const gauge = metrics.gauge('queue', 'Queue')
+  let length = 1
+  metrics.beforeScrape(async () => {
+    await Promise.resolve()
+    gauge.set(length)
+  })
+  expect(await metrics.text()).toContain('queue 1')
+  length = 2
+  expect(await metrics.text()).toContain('queue 2')
+})
+
+test('process metrics come on request', async () => {
+  expect(await createMetrics().text()).not.toContain('process_')
+  expect(await createMetrics({ processMetrics: true, prefix: 'brokkr_' }).text()).toContain('process_resident_memory_bytes')
+})

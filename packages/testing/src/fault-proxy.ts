@@ -1,0 +1,117 @@
+// A TCP proxy that stands between two real programs and breaks the link on command: cut, slow, silent, reset or truncated, each
+// direction by itself. With `tls` it ends TLS in front, so that faults count plain bytes; without, it passes whatever comes.
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { type Direction, FaultConnection, type FaultProxyOptions } from './fault-connection.ts'
+import { type LaneFaults, noFaults } from './fault-step.ts'
+
+export type { Direction, FaultProxyOptions }
+export type Recording = { readonly chunks: readonly RecordedChunk[]; stop(): void }
+/** `connection` counts from 1 in order of arrival. */
+export type RecordedChunk = { connection: number; direction: Direction; data: Buffer }
+
+/** Without a direction a fault holds for both. Faults add up until `heal`. */
+export type FaultProxy = {
+  readonly port: number
+  readonly url: string
+  /** Resets what is open and every connection that comes. */
+  cut(): void
+  /** Takes every fault away; what was held back goes on. */
+  heal(): void
+  delay(ms: number, direction?: Direction): void
+  /** Bytes per second of each connection. */
+  throttle(bytesPerSecond: number, direction?: Direction): void
+  /** Connections are accepted and kept, and nothing passes, neither bytes nor their end. */
+  halfOpen(direction?: Direction): void
+  /** Passes so many further bytes of each connection, then resets both of its sockets. */
+  resetAfter(bytes: number, direction?: Direction): void
+  /** Passes so many further bytes of each connection, then a clean end; the rest is swallowed. */
+  truncateAfter(bytes: number, direction?: Direction): void
+  readonly connections: { readonly open: number; readonly total: number }
+  /** Passed on so far, not merely received. */
+  readonly bytes: Readonly<Record<Direction, number>>
+  /** Keeps what passes from now on, at most `bytesMax` (16 MiB) of it, the newest. */
+  record(options?: { bytesMax?: number }): Recording
+  close(): Promise<void>
+}
+
+export async function startFaultProxy(options: FaultProxyOptions): Promise<FaultProxy> {
+  const faults: Record<Direction, LaneFaults> = { toTarget: noFaults, toClient: noFaults }
+  const bytes = { toTarget: 0, toClient: 0 }
+  const open = new Set<FaultConnection>()
+  const recordings = new Set<(chunk: RecordedChunk) => void>()
+  let isCut = false
+  let total = 0
+
+  const change = (part: Partial<LaneFaults>, direction?: Direction) => {
+    for (const each of direction ? [direction] : directions) faults[each] = { ...faults[each], ...part }
+    for (const connection of open) connection.reconsider()
+  }
+  const accept = (client: Socket) => {
+    const number = (total += 1)
+    if (isCut) return void client.on('error', () => {}).resetAndDestroy()
+    const connection = new FaultConnection(options, client, {
+      faults: (direction) => faults[direction],
+      onPassed: (direction, data) => {
+        bytes[direction] += data.length
+        for (const keep of recordings) keep({ connection: number, direction, data })
+      },
+      onClosed: () => open.delete(connection),
+    })
+    open.add(connection)
+  }
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, accept)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+
+  return {
+    port,
+    url: options.tls ? `https://localhost:${port}` : `http://127.0.0.1:${port}`,
+    cut() {
+      isCut = true
+      for (const connection of open) connection.reset()
+    },
+    heal() {
+      isCut = false
+      for (const direction of directions) faults[direction] = noFaults
+      change({})
+    },
+    delay: (ms, direction) => change({ delayMs: atLeastZero(ms) }, direction),
+    throttle: (bytesPerSecond, direction) => change({ bytesPerSecond: atLeastZero(bytesPerSecond) }, direction),
+    halfOpen: (direction) => change({ halfOpen: true }, direction),
+    resetAfter: (count, direction) => change({ limit: { bytes: atLeastZero(count), then: 'reset' } }, direction),
+    truncateAfter: (count, direction) => change({ limit: { bytes: atLeastZero(count), then: 'truncate' } }, direction),
+    bytes,
+    get connections() {
+      return { open: open.size, total }
+    },
+    record: ({ bytesMax = 16 * 1024 * 1024 } = {}) => record(recordings, bytesMax),
+    async close() {
+      const closed = once(server, 'close')
+      server.close()
+      for (const connection of open) connection.reset()
+      await closed
+    },
+  }
+}
+
+const directions = ['toTarget', 'toClient'] as const
+
+/** Past the bound the oldest chunks go: the end of a conversation explains more than its beginning. */
+function record(recordings: Set<(chunk: RecordedChunk) => void>, bytesMax: number): Recording {
+  const chunks: RecordedChunk[] = []
+  let held = 0
+  const keep = (chunk: RecordedChunk) => {
+    chunks.push({ ...chunk, data: Buffer.from(chunk.data) })
+    held += chunk.data.length
+    while (held > bytesMax && chunks.length > 1) held -= chunks.shift()?.data.length ?? 0
+  }
+  recordings.add(keep)
+  return { chunks, stop: () => void recordings.delete(keep) }
+}
+
+function atLeastZero(value: number): number {
+  if (Number.isFinite(value) && value >= 0) return value
+  throw new RangeError(`A fault takes a number from zero upwards, not ${value}.`)
+}

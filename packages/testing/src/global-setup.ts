@@ -1,0 +1,16 @@
+// Global setup of the runner's `servers` project: gives the run an owner of its servers and tells every worker where it listens.
+// No server starts here; the first test that asks for one starts it.
+import type { TestProject } from 'vitest/node'
+import { spawnServersOwner } from './servers-owner.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    brokkrServers: string
+  }
+}
+
+export default async function setup(project: Pick<TestProject, 'provide'>): Promise<() => Promise<void>> {
+  const owner = await spawnServersOwner()
+  project.provide('brokkrServers', owner.socketPath)
+  return () => owner.stop()
+}

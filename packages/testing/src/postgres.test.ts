@@ -1,0 +1,113 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { database, emptyDatabase, type PrivatePostgres, privatePostgres } from './postgres.ts'
+import { askServers } from './servers-client.ts'
+import { waitFor } from './wait-for.ts'
+
+test('a database has the schema of the broker, and an empty one has nothing', async () => {
+  expect(await tables(await database())).toContain('schema_migrations')
+  expect(await tables(await emptyDatabase())).toEqual([])
+})
+
+test('what is written to one clone is not in another, nor in clones made later', async () => {
+  const [first, second] = await Promise.all([database(), database()])
+  await run(first, 'create table mine (id int)')
+  expect(await tables(first)).toContain('mine')
+  const later = await database()
+  for (const other of [second, later]) expect(await tables(other)).not.toContain('mine')
+  expect(new Set([first.name, second.name, later.name]).size).toBe(3)
+})
+
+test('twenty clones at once are twenty databases', async ({ annotate }) => {
+  await database()
+  const startedMs = performance.now()
+  const clones = await Promise.all(Array.from({ length: 20 }, () => database()))
+  await annotate(`a clone of the migrated template: ${((performance.now() - startedMs) / 20).toFixed(1)} ms`)
+  expect(new Set(clones.map(({ name }) => name)).size).toBe(20)
+  await Promise.all(clones.map((clone) => clone.drop()))
+})
+
+test('a dropped database is gone although somebody is connected', async () => {
+  const dropped = await emptyDatabase()
+  const client = await dropped.connect()
+  const ended = new Promise((resolve) => client.once('error', resolve))
+  await dropped.drop()
+  await ended
+  await expect(dropped.connect()).rejects.toThrow(/does not exist/)
+})
+
+test('the shared server logs what logical replication needs and does not wait for a disk', async () => {
+  const client = await (await emptyDatabase()).connect()
+  onTestFinished(() => client.end())
+  const { rows } = await client.query(`select name, setting from pg_settings where name in ('wal_level', 'fsync') order by name`)
+  expect(rows).toEqual([
+    { name: 'fsync', setting: 'off' },
+    { name: 'wal_level', setting: 'logical' },
+  ])
+})
+
+test('a private server survives kill -9: committed rows are there after a restart, and the shared one never noticed', async () => {
+  const shared = await (await emptyDatabase()).connect()
+  onTestFinished(() => shared.end())
+  const server = await ownServer()
+  const { url, connect } = await server.database()
+  const before = await connect()
+  before.on('error', () => {})
+  await before.query('create table kept (id int); insert into kept values (7)')
+  const { pid } = server
+  await server.kill('SIGKILL')
+  await expect(connect()).rejects.toThrow()
+  await server.restart()
+  expect(server.pid).not.toBe(pid)
+  expect(server.url(new URL(url).pathname.slice(1))).toBe(url)
+  const after = await connect()
+  onTestFinished(() => after.end())
+  expect((await after.query('select id from kept')).rows).toEqual([{ id: 7 }])
+  expect((await shared.query('select 1 as one')).rows).toEqual([{ one: 1 }])
+})
+
+test('two private servers run side by side, with settings of their own, and the owner of the run knows both', async () => {
+  const servers = await Promise.all([
+    ownServer({ settings: { max_connections: '17' } }),
+    ownServer({ settings: { max_connections: '18' } }),
+  ])
+  const limits = await Promise.all(servers.map(async (server) => (await run(await server.database(), 'show max_connections')).rows))
+  expect(limits).toEqual([[{ max_connections: '17' }], [{ max_connections: '18' }]])
+  const { processes } = await askServers('status', {})
+  expect(processes.map(({ pid }) => pid)).toEqual(expect.arrayContaining(servers.map(({ pid }) => pid)))
+})
+
+test('what a worker borrowed for an earlier test file is cleared away when it goes on to the next', async () => {
+  const earlier = await emptyDatabase()
+  const server = await ownServer()
+  const key = Symbol.for('brokkr.test-file-count')
+  const world = globalThis as unknown as { [key]: number }
+  world[key] += 1
+  await emptyDatabase()
+  await waitFor('the earlier database to go', async () => !(await names()).includes(earlier.name))
+  await waitFor('the private server to be ended', () => !server.isRunning())
+})
+
+async function ownServer(options: Parameters<typeof privatePostgres>[0] = {}): Promise<PrivatePostgres> {
+  const server = await privatePostgres(options)
+  onTestFinished(() => server.stop())
+  return server
+}
+
+async function tables(from: { connect(): ReturnType<Awaited<ReturnType<typeof database>>['connect']> }): Promise<string[]> {
+  const { rows } = await run(from, `select tablename from pg_tables where schemaname = 'public' order by 1`)
+  return rows.map((row) => String(row['tablename']))
+}
+
+async function names(): Promise<string[]> {
+  const { rows } = await run(await emptyDatabase(), 'select datname from pg_database')
+  return rows.map((row) => String(row['datname']))
+}
+
+async function run(on: Pick<Awaited<ReturnType<typeof database>>, 'connect'>, text: string) {
+  const client = await on.connect()
+  try {
+    return await client.query<Record<string, unknown>>(text)
+  } finally {
+    await client.end()
+  }
+}
