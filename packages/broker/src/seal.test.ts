@@ -32,8 +32,8 @@ test('a ring opens what an earlier key sealed, and seals with its first key only
 
 test('nonces never repeat', () => {
   const seal = createSeal([randomBytes(32)])
-  const nonces = new Set(Array.from({ length: 100_000 }, () => seal.seal(place, '').subarray(1, 13).toString('latin1')))
-  expect(nonces.size).toBe(100_000)
+  const nonces = new Set(Array.from({ length: 20_000 }, () => seal.seal(place, '').subarray(1, 13).toString('latin1')))
+  expect(nonces.size).toBe(20_000)
 })
 
 test('a key of another length is refused', () => {

@@ -18,7 +18,7 @@ import type { CallOf, Endpoint, InputOf, OutputOf } from './endpoint.ts'
 import { createEvent, listEvents } from './event.ts'
 import { createGenerator, listGenerators, registerAgent } from './generator.ts'
 import { createStack, deleteStack, getStack, getStackStatus, listStacks, stacksAddLabel, stacksListLabels, stacksRemoveLabel } from './stack.ts'
-import { agentStream, reportStatus } from './stream.ts'
+import { agentStream, reportStatus, watch } from './stream.ts'
 
 export const endpoints = {
   verifyPak,
@@ -35,6 +35,7 @@ export const endpoints = {
   getTargetState,
   agentStream,
   reportStatus,
+  watch,
   listEvents,
   createEvent,
   listGenerators,

@@ -94,6 +94,16 @@ export const agentStream = endpoint({
   errors: ['agent_pak_mismatch', 'bad_cursor', 'overloaded', 'draining', 'feed_unavailable'],
 })
 
+export const watch = endpoint({
+  method: 'GET',
+  path: '/api/v1/watch',
+  summary: 'Pointers to what changed, as server-sent events; what they name is read by the ordinary operations',
+  query: z.object({ scope: z.array(z.string().max(128)).min(1).max(64) }),
+  success: 200,
+  stream: true,
+  errors: ['admin_required', 'draining', 'feed_unavailable'],
+})
+
 export const StackReport = z.object({
   stack_id: StackId,
   rev: z.int(),

@@ -49,18 +49,33 @@ export interface ApplyDeps {
   clock: Clock
 }
 
-/** What a trial found. `resourceVersion` is that of the live object. */
+/** What a trial found. Only what the write needs is kept of its answer: there is one trial per object of a set. */
 export type Trial =
-  | { found: 'unchanged' | 'change'; written: Written; migrate: boolean }
+  | { found: 'unchanged' | 'change'; seen: Seen; migrate: boolean }
   | { found: 'immutable' }
   | { found: 'failure'; failure: Failure }
+
+/** `resourceVersion` of a trial is that of the live object. */
+export interface Seen {
+  created: boolean
+  uid: string | undefined
+  resourceVersion: string | undefined
+  warnings: string[]
+}
+
+const seenOf = ({ object, created, warnings }: Written): Seen => ({
+  created,
+  uid: object.metadata.uid,
+  resourceVersion: object.metadata.resourceVersion,
+  warnings,
+})
 
 export async function tryObject(deps: ApplyDeps, item: ApplyItem, rules: WriteRules): Promise<Trial> {
   try {
     const written = await send(deps, item, rules, true)
     if (isForeign(item, written, rules)) return { found: 'failure', failure: foreign(item) }
     const migrate = hasManager(written.object, rules.migrateFrom ?? [])
-    return { found: migrate || mayHaveChanged(written, rules.fieldManager) ? 'change' : 'unchanged', written, migrate }
+    return { found: migrate || mayHaveChanged(written, rules.fieldManager) ? 'change' : 'unchanged', seen: seenOf(written), migrate }
   } catch (error) {
     rules.signal?.throwIfAborted()
     return isImmutable(error) && mayReplace(item) ? { found: 'immutable' } : { found: 'failure', failure: failureOf(error) }
@@ -71,7 +86,7 @@ export async function tryObject(deps: ApplyDeps, item: ApplyItem, rules: WriteRu
 export async function writeObject(deps: ApplyDeps, item: ApplyItem, trial: Trial | undefined, rules: WriteRules): Promise<ApplyOutcome> {
   try {
     if (trial?.found === 'failure') return failedOutcome(item, trial.failure)
-    if (trial?.found === 'unchanged') return outcomeOf(item, 'unchanged', trial.written)
+    if (trial?.found === 'unchanged') return outcomeOf(item, 'unchanged', trial.seen)
     if (trial?.found === 'immutable') return await replaceObject(deps, item, rules)
     if (trial?.migrate) await migrateManagers(deps, refOf(item.object), { from: rules.migrateFrom ?? [], to: rules.fieldManager })
     return await writeOnce(deps, item, trial, rules)
@@ -85,7 +100,7 @@ async function writeOnce(deps: ApplyDeps, item: ApplyItem, trial: Trial | undefi
   try {
     const written = await send(deps, item, rules, false)
     if (isForeign(item, written, rules)) return await takeBack(deps, item, rules)
-    return outcomeOf(item, actionOf(written, trial, rules.fieldManager), written)
+    return outcomeOf(item, actionOf(written, trial, rules.fieldManager), seenOf(written))
   } catch (error) {
     // Without a trial this is the first we hear of it.
     if (isImmutable(error) && mayReplace(item)) return replaceObject(deps, item, rules)
@@ -122,7 +137,7 @@ async function takeBack(deps: ApplyDeps, item: ApplyItem, rules: WriteRules): Pr
 function actionOf(written: Written, trial: Trial | undefined, manager: string): ApplyAction {
   if (written.created) return 'created'
   // The trial's answer carries the version before the write: the same one now means that nothing was written.
-  const before = trial && 'written' in trial ? trial.written.object.metadata.resourceVersion : undefined
+  const before = trial && 'seen' in trial ? trial.seen.resourceVersion : undefined
   if (before !== undefined) return before === written.object.metadata.resourceVersion ? 'unchanged' : 'configured'
   return mayHaveChanged(written, manager) ? 'configured' : 'unchanged'
 }
@@ -143,18 +158,17 @@ async function replaceObject(deps: ApplyDeps, item: ApplyItem, rules: WriteRules
   if (live && uid === undefined) throw new KubeError(`${describeRef(ref)}: has no uid`, { reason: 'BadAnswer' })
   if (uid !== undefined) await removeAndWait(deps, { ref, uid }, { limitMs: rules.goneLimitMs ?? 60_000, signal: rules.signal })
   const written = await send(deps, item, rules, false)
-  return { ...outcomeOf(item, written.created ? 'created' : 'configured', written), replaced: true }
+  return { ...outcomeOf(item, written.created ? 'created' : 'configured', seenOf(written)), replaced: true }
 }
 
-export function outcomeOf(item: ApplyItem, action: ApplyAction, written?: Written): ApplyOutcome {
-  const { uid, resourceVersion } = written?.object.metadata ?? {}
+export function outcomeOf(item: ApplyItem, action: ApplyAction, seen?: Seen): ApplyOutcome {
   return {
     ref: refOf(item.object),
     action,
     replaced: false,
-    ...(uid ? { uid } : {}),
-    ...(resourceVersion ? { resourceVersion } : {}),
-    warnings: written?.warnings ?? [],
+    ...(seen?.uid ? { uid: seen.uid } : {}),
+    ...(seen?.resourceVersion ? { resourceVersion: seen.resourceVersion } : {}),
+    warnings: seen?.warnings ?? [],
   }
 }
 

@@ -62,7 +62,7 @@ class Run {
   async tryAll(): Promise<boolean> {
     const grounds = inPhases(this.#items, (item) => item.object).filter(({ phase }) => phase <= 2)
     for (const { items } of grounds) await this.#try(items)
-    for (const [item, trial] of this.#trials) if (trial.found === 'change') this.#noteGround(item, trial.written.created)
+    for (const [item, trial] of this.#trials) if (trial.found === 'change') this.#noteGround(item, trial.seen.created)
     const rest = this.#items.filter((item) => !this.#trials.has(item) && !this.#standsOnNewGround(item))
     await this.#try(rest)
     return this.#outcomes.size === 0

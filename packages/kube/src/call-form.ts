@@ -48,6 +48,6 @@ export function writtenOf(answer: Answer, kind: Kind, tookMs: number): Written {
     tookMs,
     created: answer.status === 201,
     serverTimeMs: Number.isNaN(date) ? undefined : date,
-    warnings: (Array.isArray(warning) ? warning : [warning]).map((text) => /^299 \S+ "(.*)"$/.exec(text)?.[1] ?? text),
+    warnings: (Array.isArray(warning) ? warning : [warning]).map((text) => text.match(/^299 \S+ "(.*)"$/)?.[1] ?? text),
   }
 }

@@ -54,8 +54,9 @@ const sameFacts = (a: TlsFacts, b: TlsFacts): boolean => a.ca === b.ca && a.cert
 
 const newAgent = (config: KubeConfig, facts: TlsFacts): Agent =>
   new Agent({
-    // HTTP/1.1 with as many connections as the gate lets through; the API server's own idle limit is 90 s.
+    allowH2: false,
     pipelining: 1,
+    // Below the API server's own idle limit of 90 s, so that we rarely meet a connection that it is closing.
     keepAliveTimeout: 30_000,
     keepAliveMaxTimeout: 60_000,
     connect: {

@@ -47,7 +47,7 @@ export function fieldConflictsOf(error: unknown): FieldConflict[] {
   if (!hasReason(error, 'Conflict')) return []
   return error.details.causes
     .filter((cause) => cause.reason === 'FieldManagerConflict')
-    .map((cause) => ({ manager: /"([^"]*)"/.exec(cause.message ?? '')?.[1] ?? 'unknown', field: cause.field ?? '' }))
+    .map((cause) => ({ manager: (cause.message ?? '').match(/"([^"]*)"/)?.[1] ?? 'unknown', field: cause.field ?? '' }))
 }
 
 export const isImmutable = (error: unknown): boolean =>

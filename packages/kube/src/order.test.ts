@@ -20,7 +20,7 @@ test.each([
   [7, 'ValidatingAdmissionPolicy.admissionregistration.k8s.io ValidatingAdmissionPolicyBinding.admissionregistration.k8s.io'],
   [7, 'APIService.apiregistration.k8s.io'],
 ])('phase %i holds %s', (phase, kinds) => {
-  for (const kind of kinds.split(' ')) expect(phaseOf(parseGroupKind(kind)), kind).toBe(phase)
+  expect(kinds.split(' ').filter((kind) => phaseOf(parseGroupKind(kind)) !== phase)).toEqual([])
 })
 
 const things = ['Widget.example.com', 'Pod', 'Secret', 'ConfigMap', 'Namespace'].map((text) => {

@@ -27,7 +27,11 @@ export function openBoundedLog(file: string, bytesMax: number): BoundedLog {
     start: () => start,
     tail: (lines) => readTail(file, { lines, from: start }),
     trim: () => {
-      if (moveIfLarge(file, bytesMax)) start = 0
+      try {
+        if (moveIfLarge(file, bytesMax)) start = 0
+      } catch {
+        // A log that cannot be moved now is no reason to end the program that owns the server; the next round tries again.
+      }
     },
   }
 }

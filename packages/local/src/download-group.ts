@@ -26,9 +26,10 @@ async function downloadPart(part: KubePart, source: AssetSource, options: Downlo
   const program = join(options.dir, part)
   const file = entry === undefined ? program : `${program}.tar.gz`
   await downloadVerified({ url, checksumUrl, file, ...(signal ? { signal } : {}), ...(onProgress ? { onProgress } : {}) })
-  if (entry !== undefined) {
-    await extractEntry(file, entry, program)
-    await rm(file)
+  try {
+    if (entry !== undefined) await extractEntry(file, entry, program)
+  } finally {
+    if (entry !== undefined) await rm(file)
   }
   await chmod(program, 0o755)
 }

@@ -24,6 +24,11 @@ test('a new enough go on PATH is used as it is', async () => {
   expect(await findGo({ cache, env })).toEqual({ go: join(bin, 'go'), toolchain: 'local', version: 'go1.26.8' })
 })
 
+test('a go on PATH that cannot be run counts as none', async () => {
+  const { env, cache } = await setup({ go: 'exit 3' })
+  await expect(findGo({ cache, env })).rejects.toThrow("go on PATH is 'broken', 1.21 or newer is needed, and without python3")
+})
+
 test('without go and python3 the message names both', async () => {
   const { env, cache } = await setup({})
   await expect(findGo({ cache, env })).rejects.toThrow(

@@ -41,7 +41,7 @@ export function chooseGo(version: string | undefined): GoChoice {
 
 /** GOTOOLCHAIN=local, or an older one would fetch a newer only to say its number. */
 async function askVersion(go: string): Promise<string> {
-  const said = await askProgram(go, ['version'], { GOTOOLCHAIN: 'local', GOFLAGS: '' })
+  const said = await askProgram(go, ['version'], { GOTOOLCHAIN: 'local', GOFLAGS: '' }).catch(() => 'broken')
   return /\bgo\d+\.\d+\S*/.exec(said)?.[0] ?? said.trim()
 }
 

@@ -19,7 +19,10 @@ beforeAll(async () => {
   // The first time on a machine this builds for minutes; later it is a look into the cache.
   assets = await ensureKubeAssets()
   folder = await mkdtemp(join(tmpdir(), 'brokkr-plane-'))
-  plane = await startControlPlane({ dir: join(folder, 'shared'), assets, nodes: 2 })
+  // As on a first start: the API server serves while the other programs are still being fetched.
+  plane = await startControlPlane({ dir: join(folder, 'shared'), assets: await ensureKubeAssets({ stage: 'core' }) })
+  plane.useAssets(assets)
+  await plane.ensureNodes(2)
 }, 1_800_000)
 
 afterAll(async () => {
@@ -132,7 +135,8 @@ test('a killed etcd that is started again keeps the data', async () => {
 test('two planes side by side share nothing, and a later start brings data and credentials back on another port if need be', async () => {
   // Longer than the name of a socket may be.
   const dir = join(folder, 'a-folder-with-a-long-name'.repeat(5))
-  const second = await startPlane({ dir })
+  const second = await startPlane({ dir, assets: await ensureKubeAssets({ stage: 'core' }) })
+  await expect(second.ensureNodes(1)).rejects.toThrow("was not fetched yet: ask ensureKubeAssets for the stage 'full'")
   const other = { body: { metadata: { name: 'only-in-the-second' } } }
   expect((await second.api('POST', '/api/v1/namespaces/default/configmaps', other)).status).toBe(201)
   expect((await plane.api('GET', '/api/v1/namespaces/default/configmaps/only-in-the-second')).status).toBe(404)
@@ -147,8 +151,6 @@ test('two planes side by side share nothing, and a later start brings data and c
   const processes = recorded(again)
   await again.stop()
   expect(processes.filter(isAlive)).toEqual([])
-  const third = await startPlane({ dir })
-  expect(third.url).toBe(again.url)
 })
 
 test('a component that cannot start is reported with the end of its log, and nothing keeps running', async () => {
@@ -185,7 +187,7 @@ test('stop ends every process of the plane', async () => {
 
 type Pod = { spec: { nodeName?: string }; status: { phase: string; containerStatuses?: unknown[] } }
 
-async function startPlane(options: Pick<ControlPlaneOptions, 'dir'>): Promise<ControlPlane> {
+async function startPlane(options: Partial<ControlPlaneOptions> & { dir: string }): Promise<ControlPlane> {
   const started = await startControlPlane({ assets, ...options })
   onTestFinished(() => started.stop())
   return started

@@ -12,6 +12,7 @@ import { ensurePracticeNodes } from './practice-nodes.ts'
 export type ControlPlaneOptions = {
   /** Keys, data, logs and sockets live here. */
   dir: string
+  /** The core is enough to begin with; see `useAssets`. */
   assets: KubeAssets
   /** Controller manager and scheduler. */
   controllers?: boolean
@@ -43,6 +44,8 @@ export type ControlPlane = {
   readonly kill: (component: Component, signal?: NodeJS.Signals) => Promise<void>
   /** Starts a component that does not run; returns when it is ready. */
   readonly start: (component: Component) => Promise<void>
+  /** The programs fetched since the start, so that controllers and nodes can follow while the API server serves already. */
+  readonly useAssets: (assets: KubeAssets) => void
   readonly startControllers: () => Promise<void>
   readonly ensureNodes: (count: number) => Promise<void>
   readonly api: <T = unknown>(method: string, path: string, options?: ApiOptions) => Promise<ApiResponse<T>>
@@ -55,7 +58,7 @@ const startLimitMs = 120_000
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const { assets, liftLimits = false, apiserverArgs = [], nodes = 0 } = options
   const signal = options.signal === undefined ? {} : { signal: options.signal }
-  const processes = new PlaneProcesses({ assets, liftLimits, apiserverArgs, startLimitMs, ...signal })
+  const processes = new PlaneProcesses(assets, { liftLimits, apiserverArgs, startLimitMs, ...signal })
   const begin = performance.now()
   try {
     const plane = controlPlane(await startCore(await openPlaneDir(options.dir), processes, options), processes, options)
@@ -70,7 +73,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
 }
 
 async function startCore(plane: PlaneDir, processes: PlaneProcesses, options: ControlPlaneOptions): Promise<PlaneDir> {
-  await writeDerivedFiles(plane, options.assets.kwokStages)
+  await writeDerivedFiles(plane, processes.assets.kwokStages)
   options.onProgress?.('etcd')
   await processes.start(plane, 'etcd')
   await startOnFreePort('kube-apiserver', plane, processes, options)
@@ -90,7 +93,7 @@ async function startOnFreePort(
   } catch (error) {
     if (!(error instanceof StartFailed) || !error.isPortTaken) throw error
     await changePort(plane, portNames[component])
-    await writeDerivedFiles(plane, options.assets.kwokStages)
+    await writeDerivedFiles(plane, processes.assets.kwokStages)
     options.log?.warn('port taken, starting on another', { component, port: plane.ports[portNames[component]] })
     await processes.start(plane, component)
   }
@@ -108,6 +111,7 @@ function controlPlane(plane: PlaneDir, processes: PlaneProcesses, options: Contr
     await defaultAccount(api)
   }
   const ensureNodes = async (count: number) => {
+    await writeDerivedFiles(plane, processes.assets.kwokStages)
     await Promise.all([startControllers(), startAll(['kwok'])])
     options.onProgress?.('nodes')
     await ensurePracticeNodes(api, count, startLimitMs)
@@ -125,6 +129,9 @@ function controlPlane(plane: PlaneDir, processes: PlaneProcesses, options: Contr
     pids: () => processes.pids(),
     kill: (component, signal = 'SIGKILL') => processes.kill(component, signal),
     start: (component) => processes.start(plane, component),
+    useAssets: (assets) => {
+      processes.assets = assets
+    },
     startControllers: () => inTurn(startControllers),
     ensureNodes: (count) => inTurn(() => ensureNodes(count)),
     api: api.call,

@@ -11,14 +11,17 @@ import { readTail } from './log-tail.ts'
 import type { PlaneDir } from './plane-dir.ts'
 import { endsWithin, type OwnedProcess, spawnOwned } from './spawn-owned.ts'
 
-export type ProcessOptions = ComponentOptions & { assets: KubeAssets; startLimitMs: number; signal?: AbortSignal }
+export type ProcessOptions = ComponentOptions & { startLimitMs: number; signal?: AbortSignal }
 
 export class PlaneProcesses {
+  /** May be replaced when more programs were fetched. */
+  assets: KubeAssets
   readonly #options: ProcessOptions
   readonly #running = new Map<Component, OwnedProcess>()
   #isStopped = false
 
-  constructor(options: ProcessOptions) {
+  constructor(assets: KubeAssets, options: ProcessOptions) {
+    this.assets = assets
     this.#options = options
   }
 
@@ -35,8 +38,8 @@ export class PlaneProcesses {
   spawn(plane: PlaneDir, component: Component): void {
     if (this.isRunning(component)) return
     if (this.#isStopped) throw new Error(`${component} cannot be started: the control plane in ${plane.dir} was stopped`)
-    const command = programOf(component, this.#options.assets)
-    if (command === undefined) throw new Error(`${component} was not fetched: ask ensureKubeAssets for the stage 'full'`)
+    const command = programOf(component, this.assets)
+    if (command === undefined) throw new Error(`${component} was not fetched yet: ask ensureKubeAssets for the stage 'full'`)
     const args = componentArguments(component, plane, this.#options)
     const logFile = logFileOf(plane, component)
     // A process group of its own: Ctrl-C in a terminal reaches us, and we stop the parts in their order.

@@ -1,19 +1,42 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import pg from 'pg'
-import { expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { freePort } from './free-ports.ts'
 import { type PostgresOptions, type PostgresServer, startPostgres } from './postgres.ts'
 import { isSameProcess, startTimeOf } from './process-table.ts'
 import { removePostgres } from './remove-postgres.ts'
 import { spawnOwned } from './spawn-owned.ts'
+import { copyPostgresSeed, makePostgresSeed } from './test-parts/postgres-seed.ts'
 import { runScript } from './test-parts/run-script.ts'
-import { tempDir } from './test-parts/temp-dir.ts'
+import { makeTempDir, tempDir } from './test-parts/temp-dir.ts'
 import { unprivilegedUser } from './unprivileged.ts'
 
 const isRoot = process.getuid?.() === 0
+let seed: string
+
+// A server is made in a second, but a busy machine may need ten times as long.
+vi.setConfig({ testTimeout: 90_000, hookTimeout: 90_000 })
+
+beforeAll(async () => {
+  seed = makeTempDir()
+  await makePostgresSeed(seed)
+})
+
+afterAll(() => rmSync(seed, { recursive: true, force: true }))
 
 test('a server answers over its socket, with the asked settings, as an ordinary user', async () => {
   const dir = join(tempDir(), 'pg')
@@ -49,7 +72,7 @@ test('a server answers over its socket, with the asked settings, as an ordinary 
 })
 
 test('committed rows survive kill -9 and a restart, and a stop and a new start', async () => {
-  const dir = tempDir()
+  const dir = copyPostgresSeed(seed, tempDir())
   const server = await start({ dir })
   await rows(server, 'create table kept (id int)')
   await rows(server, 'insert into kept select generate_series(1, 1000)')
@@ -66,8 +89,24 @@ test('committed rows survive kill -9 and a restart, and a stop and a new start',
   expect(await rows(again, 'select count(*)::int as n from kept')).toEqual([{ n: 1000 }])
 })
 
+test('a restart waits for a child that the kill of the server left behind', async () => {
+  const server = await start({ dir: copyPostgresSeed(seed, tempDir()) })
+  const client = new pg.Client({ connectionString: server.url() })
+  client.on('error', () => {})
+  await client.connect()
+  const backend = Number((await client.query('select pg_backend_pid() as pid')).rows[0]?.pid)
+  process.kill(backend, 'SIGSTOP')
+  await server.kill('SIGKILL')
+  const restarting = server.restart()
+  await waitFor('the first try to be refused', () => server.logTail().includes('is still in use'))
+  process.kill(backend, 'SIGCONT')
+  await restarting
+  expect(await rows(server, 'select 1 as one')).toEqual([{ one: 1 }])
+  await client.end().catch(() => {})
+})
+
 test('a running server is adopted instead of started twice, and restarted when its settings are others', async () => {
-  const dir = tempDir()
+  const dir = copyPostgresSeed(seed, tempDir())
   const first = await start({ dir })
   const adopted = await start({ dir })
   expect(adopted.pid).toBe(first.pid)
@@ -96,7 +135,7 @@ test('two processes that start at once get one server', async () => {
 })
 
 test('a stale postmaster.pid that names a stranger does not hinder, and the stranger lives on', async () => {
-  const dir = tempDir()
+  const dir = copyPostgresSeed(seed, tempDir())
   const server = await start({ dir })
   const note = readFileSync(join(server.dataDir, 'postmaster.pid'), 'utf8').split('\n')
   await server.stop()
@@ -132,11 +171,12 @@ test('two servers run side by side, one of them also on a loopback port', async 
 })
 
 test('a start that fails shows the end of the log and leaves no process', async () => {
-  const dir = tempDir()
+  const dir = copyPostgresSeed(seed, tempDir())
   const failing = start({ dir, settings: { shared_buffers: 'plenty' } })
   await expect(failing).rejects.toThrow(
     /PostgreSQL did not start on .*; the end of .*postgres\.log:\n.*invalid value for parameter "shared_buffers": "plenty"/s,
   )
+  expect(existsSync(join(dir, 'run'))).toBe(false)
   const server = await start({ dir })
   expect(server.isRunning()).toBe(true)
 })
@@ -144,7 +184,7 @@ test('a start that fails shows the end of the log and leaves no process', async 
 test('a start can be called off', async () => {
   const stop = new AbortController()
   stop.abort(new Error('called off'))
-  await expect(start({ dir: tempDir(), signal: stop.signal })).rejects.toThrow('called off')
+  await expect(start({ dir: copyPostgresSeed(seed, tempDir()), signal: stop.signal })).rejects.toThrow('called off')
 })
 
 test('data of another version are left alone', async () => {
@@ -157,6 +197,13 @@ test('data whose password is gone are left alone', async () => {
   const dir = tempDir()
   makeData(dir, '18')
   await expect(start({ dir })).rejects.toThrow('password of the database beside it, is gone')
+})
+
+test('a password that is not the server’s is told at once', async () => {
+  const dir = copyPostgresSeed(seed, tempDir())
+  writeFileSync(join(dir, 'password'), 'another\n')
+  await expect(start({ dir })).rejects.toThrow(`PostgreSQL refuses the password in ${join(dir, 'password')}`)
+  await expect(start({ dir, adopt: false })).rejects.toThrow('refuses the password')
 })
 
 test('in a deep folder the socket moves to a short one, and goes when the server stops', async () => {
@@ -183,7 +230,7 @@ test('a socket path that cannot be short enough is refused before anything is ma
 })
 
 test('what a server kept is removed when it does not run', async () => {
-  const dir = tempDir()
+  const dir = copyPostgresSeed(seed, tempDir())
   const server = await start({ dir })
   expect(() => removePostgres(dir)).toThrow('PostgreSQL still runs')
   await server.stop()
@@ -195,7 +242,7 @@ test('what a server kept is removed when it does not run', async () => {
 test.runIf(process.platform === 'linux')(
   'a server whose starter is killed is gone, with all its children, and its data open again',
   async () => {
-    const dir = tempDir()
+    const dir = copyPostgresSeed(seed, tempDir())
     const starter = runScript(
       `import { startPostgres } from 'local/postgres.ts'
     const server = await startPostgres({ dir: process.argv[1], fsync: false, npmOnly: true })

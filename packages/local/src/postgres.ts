@@ -1,6 +1,6 @@
 // A real PostgreSQL server in a folder, for `brokkr up` and for tests: made on first use, its data kept between runs, reached over a
 // Unix socket alone unless TCP is asked for, gone when we are gone.
-import { rmSync } from 'node:fs'
+import { realpathSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Log } from '@brokkr/runtime/log.ts'
 import pg from 'pg'
@@ -12,6 +12,7 @@ import { findPostgres, type PostgresBinaries } from './postgres-binaries.ts'
 import { makeSocketDir, type PostgresFolders, preparePostgresFolders } from './postgres-folders.ts'
 import { ensurePostgresData } from './postgres-init.ts'
 import { type Postmaster, runPostmaster } from './postmaster.ts'
+import { findServer } from './postmaster-record.ts'
 
 export type PostgresOptions = {
   /** Data, socket, password and log live here (or in a folder derived from it, where the server cannot reach this one). */
@@ -54,6 +55,8 @@ export type PostgresServer = {
 export async function startPostgres(options: PostgresOptions): Promise<PostgresServer> {
   const port = options.tcp?.port ?? 5432
   const folders = preparePostgresFolders(options.dir, port)
+  if (folders.home !== realpathSync(options.dir))
+    options.log?.warn('postgres cannot reach its folder, its data lie elsewhere', { dir: options.dir, home: folders.home })
   const found = { cache: options.cacheDir ?? cacheDir(), user: folders.user, npmOnly: options.npmOnly ?? false }
   const binaries = await findPostgres(found)
   const lock = await waitForLock(join(folders.home, 'start.lock'), options.signal === undefined ? {} : { signal: options.signal })
@@ -61,6 +64,9 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
     makeSocketDir(folders)
     const password = await ensurePostgresData(binaries, folders, options.fsync)
     return await serve({ options, folders, binaries, port, password })
+  } catch (error) {
+    if (findServer(folders) === undefined) rmSync(folders.socketDir, { recursive: true, force: true })
+    throw error
   } finally {
     lock.release()
   }

@@ -116,12 +116,18 @@ async function answers(context: PostmasterContext, running: Postmaster): Promise
       (error: unknown) => error,
     )
     if (refusal === undefined) return true
+    if (isWrongPassword(refusal))
+      throw new Error(`PostgreSQL refuses the password in ${context.folders.passwordFile}; put the right one back`)
     if (!running.isRunning()) return false
     context.signal?.throwIfAborted()
     const late = performance.now() > deadlineMs
     if (late) throw new Error(`PostgreSQL (pid ${running.pid}) on ${context.folders.dataDir} does not answer`, { cause: refusal })
     await sleep(50)
   }
+}
+
+function isWrongPassword(refusal: unknown): boolean {
+  return refusal instanceof Error && 'code' in refusal && refusal.code === '28P01'
 }
 
 /** By pid and start time alone, so that it serves children and adopted servers alike. */

@@ -46,7 +46,8 @@ export type SupervisedProgram = {
 type Deps = {
   dir: string
   log: Log
-  policy: RestartPolicy /** The pid or the state is another one. */
+  policy: RestartPolicy
+  /** The pid or the state is another one. */
   onChange: (status: ProgramStatus) => void
 }
 
@@ -157,7 +158,9 @@ class Life {
       this.#deps.log.info('program restarted', { name: this.status.name, pid: this.status.pid, restarts: this.status.restarts })
       return true
     } catch (error) {
-      if (!this.#stopping.signal.aborted) this.#deps.log.warn('program did not restart', { name: this.status.name, reason: String(error) })
+      // The first line alone: the others are the program's own output, which stays in its log.
+      const reason = String(error).split('\n')[0]
+      if (!this.#stopping.signal.aborted) this.#deps.log.warn('program did not restart', { name: this.status.name, reason })
       return false
     }
   }

@@ -26,6 +26,7 @@ test('a program is ready when its address answers, and is recorded with pid, sta
   expect(statSync(join(dir, 'state.json')).mode & 0o777).toBe(0o600)
   expect(supervisor.running()).toEqual([status])
   await expect(supervisor.start(webProgram('broker', port))).rejects.toThrow('already under supervision')
+  await expect(supervisor.start(idleProgram('../agent'))).rejects.toThrow('cannot name a program')
 })
 
 test('programs and attached parts stop in reverse order, and nothing stays recorded', async () => {

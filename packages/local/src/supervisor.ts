@@ -91,6 +91,7 @@ class Supervision {
   }
 
   async start(program: Program): Promise<ProgramStatus> {
+    if (!/^[a-z0-9][a-z0-9-]*$/.test(program.name)) throw new Error(`'${program.name}' cannot name a program and its log file`)
     if (this.#kept.has(program.name)) throw new Error(`a program named ${program.name} is already under supervision`)
     const { dir, log, restart: policy = usualRestart } = this.#options
     const supervised = superviseProgram({ dir, log, policy, onChange: (status) => this.#changed(status) }, program)

@@ -7,13 +7,13 @@ import { firstClosedFolder, mayEnter, openFolder, unprivilegedUser, userFromPass
 const isRoot = process.getuid?.() === 0
 
 test.each([
-  ['root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65533:nobody:/nonexistent:/usr/sbin/nologin\n', { uid: 65534, gid: 65533 }],
+  ['root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65533:nobody:/nonexistent:/usr/sbin/nologin\n', { uid: 65534, gid: 65533 }],
   ['nobody:*:-2:-2:Unprivileged User:/var/empty:/usr/bin/false\n', { uid: 4294967294, gid: 4294967294 }],
   ['nobody:x:99:99::/:\n', { uid: 99, gid: 99 }],
   ['root:x:0:0::/:\ndaemon:x:1:1::/:\nalice:x:1000:1001::/:\n', { uid: 1000, gid: 1001 }],
   ['nobody:x:0:0::/:\n', { uid: 65534, gid: 65534 }],
   ['nobody:x:::\n', { uid: 65534, gid: 65534 }],
-  ['root:x:0:0:root:/root:/bin/sh\n', { uid: 65534, gid: 65534 }],
+  ['root:x:0:0:root:/:/bin/sh\n', { uid: 65534, gid: 65534 }],
   ['', { uid: 65534, gid: 65534 }],
 ])('of the users %j the unprivileged one is %j', (passwd, expected) => {
   expect(userFromPasswd(passwd)).toEqual(expected)

@@ -89,6 +89,26 @@ test('a limiter with a bound on waiting answers overloaded', async () => {
   await expect(limiter.run(async () => 1)).resolves.toBe(1)
 })
 
+test('a caller who gives up leaves the queue, and the next one moves up', async () => {
+  const limiter = createLimiter(1)
+  const gate = Promise.withResolvers<void>()
+  const held = limiter.run(() => gate.promise)
+  const controller = new AbortController()
+  const impatient = limiter.run(async () => 'never', controller.signal)
+  const patient = limiter.run(async () => 'in turn', controller.signal).catch((error: unknown) => error)
+  const reason = new Error('client gone')
+  const other = limiter.run(async () => 'other')
+  controller.abort(reason)
+  await expect(impatient).rejects.toBe(reason)
+  expect(await patient).toBe(reason)
+  expect(limiter.waiting).toBe(1)
+  gate.resolve()
+  await held
+  expect(await other).toBe('other')
+  await expect(limiter.run(async () => 1, controller.signal)).rejects.toBe(reason)
+  expect([limiter.active, limiter.waiting]).toEqual([0, 0])
+})
+
 test('a limit that is a function follows its setting', async () => {
   let limit = 1
   const limiter = createLimiter(() => limit)

@@ -1,5 +1,5 @@
 // Bounded parallelism: a map over many items with few at a time, and a limiter shared by callers who do not know each other.
-import { Retryable } from './errors.ts'
+import { Retryable, toError } from './errors.ts'
 
 /**
  * Results in the order of the items. The first failure starts nothing further, waits for what runs, then rejects: no call is
@@ -30,8 +30,8 @@ export async function mapBounded<T, R>(
 }
 
 export interface Limiter {
-  /** Waits for a free place, in order of asking. */
-  run<T>(work: () => Promise<T>): Promise<T>
+  /** Waits for a free place, in order of asking; a caller whose signal is aborted gives up its place in the queue. */
+  run<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T>
   readonly active: number
   readonly waiting: number
 }
@@ -48,12 +48,9 @@ export function createLimiter(limit: number | (() => number), { waitingMax = Inf
     }
   }
   return {
-    async run(work) {
+    async run(work, signal) {
       if (active >= places() && queue.length >= waitingMax) throw tooMany(waitingMax)
-      await new Promise<void>((resolve) => {
-        queue.push(resolve)
-        admit()
-      })
+      await admitted(queue, admit, signal)
       try {
         return await work()
       } finally {
@@ -68,6 +65,24 @@ export function createLimiter(limit: number | (() => number), { waitingMax = Inf
       return queue.length
     },
   }
+}
+
+/** Resolves when `admit` has taken this caller from the queue. */
+function admitted(queue: (() => void)[], admit: () => void, signal?: AbortSignal): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  if (signal?.aborted) return Promise.reject(toError(signal.reason))
+  const enter = () => {
+    signal?.removeEventListener('abort', leave)
+    resolve()
+  }
+  const leave = () => {
+    queue.splice(queue.indexOf(enter), 1)
+    reject(toError(signal?.reason))
+  }
+  signal?.addEventListener('abort', leave, { once: true })
+  queue.push(enter)
+  admit()
+  return promise
 }
 
 function checkedLimit(limit: number): number {

@@ -89,7 +89,8 @@ function byPath(
 }
 
 function knownNames(entries: readonly Entry[]): string[] {
-  return entries.flatMap(({ path, setting }) => (setting.secret === 'no' ? [path] : [path, `${path}_file`]))
+  const sections = entries.map(({ path }) => path.slice(0, path.lastIndexOf('.')))
+  return [...entries.flatMap(({ path, setting }) => (setting.secret === 'no' ? [path] : [path, `${path}_file`])), ...new Set(sections)]
 }
 
 function problem(path: string, where: string, text: string): Found {

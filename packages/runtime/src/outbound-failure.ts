@@ -15,5 +15,7 @@ export function failureOf(thrown: unknown, where: string, cancelled: Cancelled):
     return new Retryable(`${where}: the other side went silent`, { code: 'timeout', cause })
   if (cause instanceof errors.InvalidArgumentError)
     return new Terminal(`${where}: the request cannot be sent`, { code: 'request_invalid', cause })
+  if (cause instanceof errors.MaxOriginsReachedError)
+    return new Retryable(`${where}: connections to too many hosts are open`, { code: 'overloaded', cause })
   return new Retryable(`${where}: the connection failed`, { code: 'unreachable', cause })
 }

@@ -40,20 +40,21 @@ export type OutboundOptions = {
   /** Further certificate authorities (PEM), besides those Node trusts. */
   ca?: readonly string[]
   timeoutMs?: number
+  /** Of `timeoutMs`, for the look-up and the connection. */
+  connectTimeoutMs?: number
   answerBytesMax?: number
   connectionsPerOrigin?: number
   userAgent?: string
 }
 
-const defaults = { timeoutMs: 30_000, answerBytesMax: 64 * 1024, connectionsPerOrigin: 16, userAgent: 'brokkr' }
-const connectTimeoutMs = 10_000
+const defaults = { timeoutMs: 30_000, connectTimeoutMs: 10_000, answerBytesMax: 64 * 1024, connectionsPerOrigin: 16, userAgent: 'brokkr' }
 const originsMax = 1_000
 
 export function createOutbound(deps: { lookup?: Lookup }, options: OutboundOptions = {}): Outbound {
   const settings = { ...defaults, ...options }
   const secureContext = once(() => contextWith(options.ca ?? []))
   const allowNow = () => (typeof settings.allow === 'function' ? settings.allow() : (settings.allow ?? noneAllowed))
-  const pools = createPools((allow) => newPool({ lookup: deps.lookup ?? lookupAll, secureContext }, allow, settings.connectionsPerOrigin))
+  const pools = createPools((allow) => newPool({ lookup: deps.lookup ?? lookupAll, secureContext }, allow, settings))
 
   async function send(request: OutboundRequest, bytesMax: number): Promise<AnswerHead & { body: AsyncIterable<Buffer>; where: string }> {
     const allow = allowNow()
@@ -101,13 +102,13 @@ function contextWith(ca: readonly string[]): SecureContext {
   return createSecureContext({ minVersion: 'TLSv1.2', ...(ca.length === 0 ? {} : { ca: [...getCACertificates('default'), ...ca] }) })
 }
 
-function newPool(deps: Parameters<typeof connectChecked>[0], allow: Allow, connections: number): Agent {
+function newPool(deps: Parameters<typeof connectChecked>[0], allow: Allow, settings: typeof defaults): Agent {
   return new Agent({
-    connections,
+    connections: settings.connectionsPerOrigin,
     maxOrigins: originsMax,
     connect: ({ protocol, hostname, port }, settle) => {
       const target = { protocol, host: hostname, port: Number(port) || (protocol === 'https:' ? 443 : 80) }
-      connectChecked(deps, target, allow, connectTimeoutMs).then(
+      connectChecked(deps, target, allow, settings.connectTimeoutMs).then(
         (socket) => settle(null, socket),
         (failure: Error) => settle(failure, null),
       )

@@ -23,7 +23,7 @@ function workPiece(text: string, charsMax: number): string {
 
 /** One endless word: only what cannot be part of a credential, the beginning of a URL, is kept. */
 function firstUrlPart(word: string): string {
-  return /^https?:\/\/[^\s/?#@]{1,253}\//i.exec(word)?.[0] ?? ''
+  return word.match(/^https?:\/\/[^\s/?#@]{1,253}\//i)?.[0] ?? ''
 }
 
 const urls = /[a-z][a-z0-9+.-]{1,15}:\/\/[^\s"'<>`]*/gi

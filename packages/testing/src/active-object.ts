@@ -7,10 +7,7 @@ const inert = [Date, RegExp, Map, Set, WeakMap, WeakSet, Error, ArrayBuffer, Sha
 export function isActive(value: unknown): value is object {
   if (typeof value === 'function') return true
   if (typeof value !== 'object' || value === null || isData(value)) return false
-  for (let each: object | null = value; each && each !== Object.prototype; each = Object.getPrototypeOf(each) as object | null) {
-    if (Reflect.ownKeys(each).some((key) => isMethod(each as object, key))) return true
-  }
-  return false
+  return chainOf(value).some((owner) => Reflect.ownKeys(owner).some((key) => isMethod(owner, key)))
 }
 
 /** True for object literals, whatever they hold. */
@@ -26,6 +23,12 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
 
 function isData(value: object): boolean {
   return Array.isArray(value) || ArrayBuffer.isView(value) || inert.some((kind) => value instanceof kind)
+}
+
+/** The object and its prototypes, without the one that all have. */
+function chainOf(value: object): object[] {
+  const prototype = Object.getPrototypeOf(value) as object | null
+  return prototype && prototype !== Object.prototype ? [value, ...chainOf(prototype)] : [value]
 }
 
 /** Getters are not called: they may do work. */

@@ -5,24 +5,24 @@ import { killAtAwait } from './kill-at-await.ts'
 /** Counts every await on what it is given; the returned object behaves like the original. */
 export type UnderCrash = <T extends object>(dependencies: T, name?: string) => T
 
-/** The whole of such a program: `await crashProgram<Input>(async (input, underCrash) => { await action(underCrash({ sql }), input) })`. */
-export async function crashProgram<Input>(main: (input: Input, underCrash: UnderCrash) => Promise<unknown>): Promise<never> {
-  const order = await orderFromParent<Input>()
+/** The whole of such a program: `await crashProgram(async (input: Input, underCrash) => { await action(underCrash({ sql }), input) })`. */
+export async function crashProgram(main: (input: never, underCrash: UnderCrash) => Promise<unknown>): Promise<never> {
+  const order = await orderFromParent()
   // SIGKILL to oneself takes effect before the call returns: no further line of this program runs.
   const kill = () => void process.kill(process.pid, 'SIGKILL')
   const { killAt, synchronous, input } = order
   const counter = killAtAwait({ kill, synchronous, ...(killAt === null ? {} : { killAt }) })
-  const outcome = await run(() => main(input, (dependencies, name) => counter.wrap(dependencies, name)))
+  const outcome = await run(() => main(input as never, (dependencies, name) => counter.wrap(dependencies, name)))
   const report: CrashReport = { ...outcome, points: [...counter.points], synchronous: [...counter.synchronous] }
   await new Promise((resolve) => process.send?.(report, resolve))
   process.exit(outcome.failed === undefined ? 0 : 1)
 }
 
-async function orderFromParent<Input>(): Promise<CrashOrder<Input>> {
+async function orderFromParent(): Promise<CrashOrder> {
   if (!process.send)
     throw new Error('This program only runs under forEveryAwait or crashAt of @brokkr/testing/crash.ts, which tell it what to do.')
   process.once('disconnect', () => process.exit(1))
-  return new Promise((resolve) => process.once('message', (order) => resolve(order as CrashOrder<Input>)))
+  return new Promise((resolve) => process.once('message', (order) => resolve(order as CrashOrder)))
 }
 
 async function run(main: () => Promise<unknown>): Promise<Pick<CrashReport, 'result' | 'failed'>> {

@@ -14,7 +14,7 @@ test('a careful program is killed at each of its awaits and never leaves half a 
   const { points, kills } = await forEveryAwait(program, fresh, async (_, outcome, { folder }) => {
     outcomes.push(outcome.killed)
     expect(await noteIn(folder)).toBeOneOf([null, 'whole text of 7'])
-    if (!outcome.killed) expect(outcome.result).toEqual({ way: 'careful' })
+    expect(outcome.result).toEqual(outcome.killed ? undefined : { way: 'careful' })
   })
   const handed = 'deps.withFolder.handed.write'
   expect(points).toEqual([
@@ -50,13 +50,13 @@ test('a kill lands exactly at its point: the effect before it is there, the one 
 })
 
 test('a program that throws is no crash: its error is the outcome', async () => {
-  const outcome = await crashAt<WriteNotes>(program, { input: { folder: tmpdir(), way: 'failing' }, killAt: 1 })
+  const outcome = await crashAt(program, { input: { folder: tmpdir(), way: 'failing' } satisfies WriteNotes, killAt: 1 })
   expect([outcome.killed, outcome.points]).toEqual([false, []])
   expect(outcome.failed).toContain('no notes today')
 })
 
 test('a program that hangs is ended at the limit', async () => {
-  const run = crashAt<WriteNotes>(program, { input: { folder: tmpdir(), way: 'hanging' } }, { limitMs: 500 })
+  const run = crashAt(program, { input: { folder: tmpdir(), way: 'hanging' } satisfies WriteNotes }, { limitMs: 500 })
   await expect(run).rejects.toThrow(/write-notes\.ts ended with SIGTERM before it could report/)
 })
 

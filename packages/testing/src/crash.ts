@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { pickPoints } from './crash-points.ts'
 
 /** What the child is told. */
-export type CrashOrder<Input> = { input: Input; killAt: number | null; synchronous: string[] }
+export type CrashOrder = { input: unknown; killAt: number | null; synchronous: string[] }
 /** What a child says that lived to its end. */
 export type CrashReport = { result?: unknown; failed?: string; points: string[]; synchronous: string[] }
 export type CrashOutcome = {
@@ -30,9 +30,9 @@ export type CrashOptions = {
 }
 
 /** Runs the program once, to be killed at the n-th point; without `killAt` it runs to its end. */
-export async function crashAt<Input>(
+export async function crashAt(
   program: URL,
-  order: { input: Input; killAt?: number; synchronous?: readonly string[] },
+  order: { input: unknown; killAt?: number; synchronous?: readonly string[] },
   options: { limitMs?: number } = {},
 ): Promise<CrashOutcome> {
   const child = fork(fileURLToPath(program), [], { execArgv: [], stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
@@ -42,7 +42,7 @@ export async function crashAt<Input>(
   child.stderr?.setEncoding('utf8').on('data', (text: string) => (stderr = (stderr + text).slice(-16_384)))
   child.on('message', (message) => (report = message as CrashReport))
   child.send(
-    { input: order.input, killAt: order.killAt ?? null, synchronous: [...(order.synchronous ?? [])] } satisfies CrashOrder<Input>,
+    { input: order.input, killAt: order.killAt ?? null, synchronous: [...(order.synchronous ?? [])] } satisfies CrashOrder,
     () => {},
   )
   const [code, signal] = await new Promise<[number | null, NodeJS.Signals | null]>((resolve, reject) => {

@@ -6,7 +6,7 @@ import { type Direction, FaultConnection, type FaultProxyOptions } from './fault
 import { type LaneFaults, noFaults } from './fault-step.ts'
 
 export type { Direction, FaultProxyOptions }
-export type Recording = { readonly chunks: readonly RecordedChunk[]; stop(): void }
+export type Recording = { readonly chunks: readonly RecordedChunk[]; readonly stop: () => void }
 /** `connection` counts from 1 in order of arrival. */
 export type RecordedChunk = { connection: number; direction: Direction; data: Buffer }
 
@@ -15,24 +15,24 @@ export type FaultProxy = {
   readonly port: number
   readonly url: string
   /** Resets what is open and every connection that comes. */
-  cut(): void
+  readonly cut: () => void
   /** Takes every fault away; what was held back goes on. */
-  heal(): void
-  delay(ms: number, direction?: Direction): void
+  readonly heal: () => void
+  readonly delay: (ms: number, direction?: Direction) => void
   /** Bytes per second of each connection. */
-  throttle(bytesPerSecond: number, direction?: Direction): void
+  readonly throttle: (bytesPerSecond: number, direction?: Direction) => void
   /** Connections are accepted and kept, and nothing passes, neither bytes nor their end. */
-  halfOpen(direction?: Direction): void
+  readonly halfOpen: (direction?: Direction) => void
   /** Passes so many further bytes of each connection, then resets both of its sockets. */
-  resetAfter(bytes: number, direction?: Direction): void
+  readonly resetAfter: (bytes: number, direction?: Direction) => void
   /** Passes so many further bytes of each connection, then a clean end; the rest is swallowed. */
-  truncateAfter(bytes: number, direction?: Direction): void
+  readonly truncateAfter: (bytes: number, direction?: Direction) => void
   readonly connections: { readonly open: number; readonly total: number }
   /** Passed on so far, not merely received. */
   readonly bytes: Readonly<Record<Direction, number>>
   /** Keeps what passes from now on, at most `bytesMax` (16 MiB) of it, the newest. */
-  record(options?: { bytesMax?: number }): Recording
-  close(): Promise<void>
+  readonly record: (options?: { bytesMax?: number }) => Recording
+  readonly close: () => Promise<void>
 }
 
 export async function startFaultProxy(options: FaultProxyOptions): Promise<FaultProxy> {
@@ -49,7 +49,10 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
   }
   const accept = (client: Socket) => {
     const number = (total += 1)
-    if (isCut) return void client.on('error', () => {}).resetAndDestroy()
+    if (isCut) {
+      client.on('error', () => {}).resetAndDestroy()
+      return
+    }
     const connection = new FaultConnection(options, client, {
       faults: (direction) => faults[direction],
       onPassed: (direction, data) => {
@@ -80,8 +83,8 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
     delay: (ms, direction) => change({ delayMs: atLeastZero(ms) }, direction),
     throttle: (bytesPerSecond, direction) => change({ bytesPerSecond: atLeastZero(bytesPerSecond) }, direction),
     halfOpen: (direction) => change({ halfOpen: true }, direction),
-    resetAfter: (count, direction) => change({ limit: { bytes: atLeastZero(count), then: 'reset' } }, direction),
-    truncateAfter: (count, direction) => change({ limit: { bytes: atLeastZero(count), then: 'truncate' } }, direction),
+    resetAfter: (count, direction) => change({ limit: { bytes: atLeastZero(count), end: 'reset' } }, direction),
+    truncateAfter: (count, direction) => change({ limit: { bytes: atLeastZero(count), end: 'truncate' } }, direction),
     bytes,
     get connections() {
       return { open: open.size, total }

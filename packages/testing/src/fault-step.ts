@@ -10,7 +10,7 @@ export type LaneFaults = {
   limit?: Limit
 }
 /** Counted per connection from the moment the fault was set: a new object begins a new count. */
-export type Limit = { bytes: number; then: 'reset' | 'truncate' }
+export type Limit = { bytes: number; end: 'reset' | 'truncate' }
 
 export const noFaults: LaneFaults = { halfOpen: false, delayMs: 0, bytesPerSecond: 0 }
 
@@ -35,7 +35,7 @@ export function nextStep(state: LaneState, faults: LaneFaults, nowMs: number): S
   const { first } = state
   if (faults.halfOpen) return { do: 'wait', ms: Number.POSITIVE_INFINITY }
   if (state.truncated) return afterTruncation(first)
-  if (faults.limit && state.passed >= faults.limit.bytes) return { do: faults.limit.then }
+  if (faults.limit && state.passed >= faults.limit.bytes) return { do: faults.limit.end }
   if (!first) return { do: 'wait', ms: Number.POSITIVE_INFINITY }
   const dueMs = Math.max(first.atMs + faults.delayMs, faults.bytesPerSecond > 0 ? state.restUntilMs : 0)
   if (dueMs > nowMs) return { do: 'wait', ms: dueMs - nowMs }

@@ -11,7 +11,7 @@ import { waitFor } from './wait-for.ts'
 type Api = ControlPlane['api']
 type Namespaces = {
   /** Makes a namespace that nobody else has and returns its name. Never deleted: that takes five seconds, and the plane goes with the run. */
-  namespace(prefix?: string): Promise<string>
+  readonly namespace: (prefix?: string) => Promise<string>
 }
 export type TestCluster = Omit<PlaneAddress, 'hasControllers'> & Namespaces & { api: Api }
 export type PrivateCluster = ControlPlane & Namespaces

@@ -8,9 +8,9 @@ export type TestDatabase = {
   readonly url: string
   readonly name: string
   /** A connected client; whoever asks for it ends it. */
-  connect(): Promise<pg.Client>
+  readonly connect: () => Promise<pg.Client>
   /** Sessions on it are ended. Not needed: it goes with the run, or when this worker has gone on to another test file. */
-  drop(): Promise<void>
+  readonly drop: () => Promise<void>
 }
 
 /** With the broker's schema. */
@@ -24,7 +24,7 @@ export async function emptyDatabase(): Promise<TestDatabase> {
 
 export type PrivatePostgres = PostgresServer & {
   /** A fresh empty database on this server. */
-  database(): Promise<Omit<TestDatabase, 'drop'>>
+  readonly database: () => Promise<Omit<TestDatabase, 'drop'>>
 }
 export type PrivatePostgresOptions = Partial<Pick<PostgresOptions, 'fsync' | 'logicalReplication' | 'settings' | 'tcp' | 'log'>>
 
@@ -62,6 +62,8 @@ function handle({ name, url }: { name: string; url: string }): TestDatabase {
 
 async function connected(url: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 30_000 })
+  // A server that goes away is told by the next query; without a listener it would end the whole test run.
+  client.on('error', () => {})
   await client.connect()
   return client
 }

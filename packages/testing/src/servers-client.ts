@@ -10,7 +10,11 @@ const answerLimitMs = 30 * 60_000
 
 /** Throws with the very message of the owner, so that a test says why its server is missing. */
 export async function askServers<N extends CallName>(call: N, given: Given<N>): Promise<Answer<N>> {
-  const text = await exchange(await socketPath(), `${JSON.stringify({ call, given, by: { pid: process.pid, file: testFileCount() } })}\n`)
+  return askServersAt(await socketPath(), call, given)
+}
+
+export async function askServersAt<N extends CallName>(path: string, call: N, given: Given<N>): Promise<Answer<N>> {
+  const text = await exchange(path, `${JSON.stringify({ call, given, by: { pid: process.pid, file: testFileCount() } })}\n`)
   const reply = JSON.parse(text) as Reply
   if ('answer' in reply) return reply.answer as Answer<N>
   throw Object.assign(new Error(reply.failed.message), { name: reply.failed.name })

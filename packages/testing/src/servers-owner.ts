@@ -20,11 +20,12 @@ export type ServersOwner = {
 const startLimitMs = 60_000
 const stopLimitMs = 90_000
 
-export async function spawnServersOwner(): Promise<ServersOwner> {
+/** Which programs the servers are made of is read from the environment (BROKKR_CACHE, BROKKR_KUBE_ASSETS, PATH). */
+export async function spawnServersOwner(env: NodeJS.ProcessEnv = process.env): Promise<ServersOwner> {
   const id = randomBytes(6).toString('hex')
   const program = fileURLToPath(new URL('./servers-main.ts', import.meta.url))
   // A process group of its own: Ctrl-C in a terminal must not reach it before it reaches us.
-  const child = spawn(process.execPath, [program, id], { detached: true, stdio: ['pipe', 'ignore', 'inherit'] })
+  const child = spawn(process.execPath, [program, id], { env, detached: true, stdio: ['pipe', 'ignore', 'inherit'] })
   child.stdin.on('error', () => {})
   const exited = once(child, 'exit')
   const socketPath = socketPathOf(runFolder(id))

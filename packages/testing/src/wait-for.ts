@@ -51,15 +51,9 @@ async function withinLimit<T>(answer: Promise<Seen<T>>, limitMs: number): Promis
 }
 
 function describe(seen: Seen<unknown>): string {
-  switch (seen.is) {
-    case 'there':
-    case 'not yet':
-      return `Last value: ${inspect(seen.value)}.`
-    case 'failed':
-      return `Last error: ${seen.error instanceof Error ? (seen.error.stack ?? seen.error.message) : inspect(seen.error)}`
-    case 'hung':
-      return 'The last probe did not answer.'
-  }
+  if (seen.is === 'hung') return 'The last probe did not answer.'
+  if (seen.is !== 'failed') return `Last value: ${inspect(seen.value)}.`
+  return `Last error: ${seen.error instanceof Error ? (seen.error.stack ?? seen.error.message) : inspect(seen.error)}`
 }
 
 async function timedOut(how: { what: string; waitedMs: number; probes: number; seen: string; options: WaitOptions }): Promise<Error> {

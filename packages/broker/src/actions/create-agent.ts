@@ -4,7 +4,7 @@ import { ApiError } from '@brokkr/contract/error.ts'
 import { recordDeed } from '../audit.ts'
 import type { Actor } from '../domain/actor.ts'
 import { requireAnnotation, requireLabel, requireName, requireStatus } from '../domain/names.ts'
-import { makePak } from '../domain/pak.ts'
+import { makePak } from '@brokkr/contract/pak.ts'
 import { uuid7 } from '../domain/uuid7.ts'
 import * as agents from '../store/agents.ts'
 import * as annotationsStore from '../store/annotations.ts'
@@ -25,7 +25,7 @@ export interface NewAgent {
 }
 
 export async function createAgent(deps: { sql: Sql; wakeFeed: () => void }, input: NewAgent): Promise<{ agent: Agent; initial_pak: string }> {
-  const made = makePak()
+  const made = await makePak()
   const row = {
     id: uuid7(),
     name: requireName(input.name, 'name', 'invalid_agent'),

@@ -3,7 +3,7 @@ import type { Generator } from '@brokkr/contract/generator.ts'
 import { recordDeed } from '../audit.ts'
 import type { Actor } from '../domain/actor.ts'
 import { requireDescription, requireName } from '../domain/names.ts'
-import { makePak } from '../domain/pak.ts'
+import { makePak } from '@brokkr/contract/pak.ts'
 import { uuid7 } from '../domain/uuid7.ts'
 import * as generators from '../store/generators.ts'
 import type { Sql } from '../store/sql.ts'
@@ -15,7 +15,7 @@ export interface NewGenerator {
 }
 
 export async function createGenerator(deps: { sql: Sql; wakeFeed: () => void }, input: NewGenerator): Promise<{ generator: Generator; pak: string }> {
-  const made = makePak()
+  const made = await makePak()
   const row = { id: uuid7(), name: requireName(input.name, 'name'), description: requireDescription(input.description), pak_hash: made.hash, pak_short: made.short, is_system: false }
   const generator = await deps.sql.begin(async (sql) => {
     const inserted = await generators.insert(sql, row)

@@ -1,10 +1,9 @@
 // How an agent's stacks stand, as it says: each row yields only to a newer report. With a digest the broker also tells
 // whether what the agent holds is what it should hold.
-import { createHash } from 'node:crypto'
-import { digestText } from '@brokkr/contract/digest.ts'
 import { ApiError } from '@brokkr/contract/error.ts'
 import type { StackReport } from '@brokkr/contract/stream.ts'
-import { type Cursor, parseSnapshot } from '../feed/cursor.ts'
+import { digestOf } from '../domain/digest-of.ts'
+import { type Cursor, type parseSnapshot } from '../feed/cursor.ts'
 import * as agentStackStatus from '../store/agent-stack-status.ts'
 import * as changeLog from '../store/change-log.ts'
 import type { Sql } from '../store/sql.ts'
@@ -32,16 +31,11 @@ export async function recordStatus(deps: { sql: Sql; wakeFeed: () => void; readC
 async function compareDigest(deps: { sql: Sql; readCursor: (text: string) => Cursor | null }, agentId: string, check: NonNullable<StatusReport['check']>): Promise<CheckResult> {
   const cursor = deps.readCursor(check.cursor)
   if (cursor === null) throw new ApiError('bad_cursor', 'check.cursor is not a cursor of this broker')
-  const listed = await wanted.listForAgent(deps.sql, { agent_id: agentId })
+  const listed = (await wanted.listForAgent(deps.sql, { agent_id: agentId })).filter((row) => row.kind === 'wanted')
   const { count, digest } = digestOf(listed)
   if (count === check.count && digest === check.digest) return 'match'
   const since = await changeLog.sinceForAgent(deps.sql, { agent_id: agentId, ...probesOf(cursor) })
   return since.some((row) => row.scope_kind !== null) ? 'moved' : 'mismatch'
-}
-
-export function digestOf(listed: readonly { kind: string | null; stack_id: string | null; rev: number | null; object_id: string | null; yaml_checksum: string | null }[]) {
-  const lines = listed.filter((row) => row.kind === 'wanted').map((row) => ({ stackId: row.stack_id!, rev: row.rev!, object: row.object_id === null ? null : { id: row.object_id, checksum: row.yaml_checksum! } }))
-  return { count: lines.length, digest: createHash('sha256').update(digestText(lines)).digest('hex') }
 }
 
 /** A cursor as the two probes of the feed take it. */

@@ -19,7 +19,7 @@ import { Registry, scopeKey } from './registry.ts'
 import { Ring } from './ring.ts'
 import { decideMode, startStream, type Wish } from './start.ts'
 import { AgentStream, type ByeReason } from './stream.ts'
-import { createWatches, type Watches } from './watch.ts'
+import { createWatches } from './watch.ts'
 
 export interface FeedSettings {
   readonly poll_ms: number
@@ -53,8 +53,10 @@ export interface Feed {
   readCursor(text: string): Cursor | null
   /** `answer` takes the response over once nothing can be refused any more. */
   openStream(answer: () => ServerResponse, who: { agentId: string; expiresAtMs: number | null }, wish: { cursor: string | undefined; reason: string | undefined; holds: Wish['holds'] }): Promise<void>
-  readonly watches: Watches
+  openWatch(answer: () => ServerResponse, kinds: ReadonlySet<string>): void
   readonly streams: number
+  /** Nothing new; every stream gets a bye and its place. The reader goes on until stop(). */
+  drain(): void
   stop(): Promise<void>
 }
 
@@ -99,6 +101,10 @@ export function startFeed(deps: FeedDeps): Feed {
     if (reader.view.isStandby) return 'not primary'
     return ageMs() > settings.stale_seconds[0] * 1000 ? 'stale' : null
   }
+  let isDraining = false
+  const refuseWhenDraining = () => {
+    if (isDraining) throw new ApiError('draining', 'this broker is going down: connect again', { retryAfterSeconds: 1 })
+  }
   const pingMs = settings.ping_seconds * 1000
   const ticker = startTicker(clock, Math.min(1000, pingMs / 4), () => {
     const isStale = trouble() !== null
@@ -111,11 +117,16 @@ export function startFeed(deps: FeedDeps): Feed {
     wake: createWaker({ sql: database, log, channel, onWake: reader.wake }),
     trouble,
     readCursor: (text) => (reader.view === null ? null : readCursor(reader.view.cursorKey, text)),
-    watches,
+    openWatch: (answer, kinds) => {
+      refuseWhenDraining()
+      requireView(reader.view, trouble())
+      watches.open(answer(), kinds)
+    },
     get streams() {
       return registry.size
     },
     openStream: async (answer, who, wished) => {
+      refuseWhenDraining()
       const view = requireView(reader.view, trouble())
       const cursor = wished.cursor === undefined ? null : readCursor(view.cursorKey, wished.cursor)
       if (wished.cursor !== undefined && cursor === null) throw new ApiError('bad_cursor', 'the cursor is not one of this broker: connect once without it')
@@ -150,10 +161,13 @@ export function startFeed(deps: FeedDeps): Feed {
         stream.end('stale', uniform(500, 5000))
       }
     },
-    stop: async () => {
-      ticker.stop()
+    drain: () => {
+      isDraining = true
       closeAll('drain', 10_000)
       watches.closeAll()
+    },
+    stop: async () => {
+      ticker.stop()
       await listener.stop()
       await reader.stop()
     },

@@ -1,8 +1,8 @@
 // The start of a stream: resume from a cursor, or a snapshot; then the hand-over to the reader. The number of the next
 // batch is noted before the first read, and batches published meanwhile are replayed as keys in the step that subscribes,
 // so a change is either in what was read or in what is replayed.
-import { createHash, randomUUID } from 'node:crypto'
-import { digestText } from '@brokkr/contract/digest.ts'
+import { randomUUID } from 'node:crypto'
+import { digestOf } from '../domain/digest-of.ts'
 import type { Seal } from '../seal.ts'
 import * as changeLog from '../store/change-log.ts'
 import type { Sql } from '../store/sql.ts'
@@ -75,8 +75,7 @@ async function snapshot(deps: StartDeps, stream: AgentStream, view: FeedView, wi
   const begun = await listAndSubscribe(deps, stream)
   const stacks = wantedOf(begun.listed)
   const removals = begun.listed.filter((row) => row.kind === 'removal')
-  const lines = stacks.map((row) => ({ stackId: row.stack_id, rev: row.rev, object: row.object_id === null ? null : { id: row.object_id, checksum: row.yaml_checksum! } }))
-  const digest = createHash('sha256').update(digestText(lines)).digest('hex')
+  const { digest } = digestOf(stacks)
   const isUnchanged = wish.holds !== null && wish.holds.count === stacks.length && wish.holds.digest === digest
   const id = randomUUID()
   await stream.write(frameBuffer({ type: 'snapshot_begin', id, reason: wish.reason, allow_removals: null }))

@@ -58,7 +58,10 @@ export interface Authenticator {
 }
 
 export function createAuthenticator(deps: AuthDeps, options: AuthOptions): Authenticator {
-  const cache = createCredentialCache(deps, { ttlMs: options.cacheTtlMs, ...(options.cacheEntriesMax === undefined ? {} : { entriesMax: options.cacheEntriesMax }) })
+  const cache = createCredentialCache(deps, {
+    ttlMs: options.cacheTtlMs,
+    ...(options.cacheEntriesMax === undefined ? {} : { entriesMax: options.cacheEntriesMax }),
+  })
   const bucket = createFailureBucket(deps, options.failures)
   const results = deps.metrics.counter('brokkr_auth_total', 'Credentials checked', ['result', 'kind'])
   const lookups = deps.metrics.counter('brokkr_auth_cache_total', 'Looks into the cache of credentials', ['result'])
@@ -128,5 +131,7 @@ function describe(request: AuthRequest, found: HeaderCredential, what: Pick<Auth
 }
 
 function tooMany(waitSeconds: number): ApiError {
-  return new ApiError('rate_limited', 'too many failed sign-ins from this address; wait and use a valid key', { retryAfterSeconds: waitSeconds })
+  return new ApiError('rate_limited', 'too many failed sign-ins from this address; wait and use a valid key', {
+    retryAfterSeconds: waitSeconds,
+  })
 }

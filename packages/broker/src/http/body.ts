@@ -24,7 +24,11 @@ export function capOf({ path, bodyKind }: Pick<Endpoint, 'path' | 'bodyKind'>, c
   return { capBytes: caps.bodyBytes, capName: 'limits.body_bytes' }
 }
 
-export async function parseBody(deps: { clock: Clock }, request: IncomingMessage, rule: BodyLimits & { kind: BodyKind }): Promise<ParsedBody> {
+export async function parseBody(
+  deps: { clock: Clock },
+  request: IncomingMessage,
+  rule: BodyLimits & { kind: BodyKind },
+): Promise<ParsedBody> {
   try {
     const form = formOf(request, rule.kind)
     return decode(await readBody(deps, request, rule), form, rule.kind)
@@ -36,7 +40,10 @@ export async function parseBody(deps: { clock: Clock }, request: IncomingMessage
 /** Whatever is wrong with a manifest's body but its size has one code on the wire. */
 export function asManifestFault(error: unknown): unknown {
   if (!(error instanceof ApiError) || error.status === 413 || error.status >= 500) return error
-  return new ApiError('invalid_deployment_object', error.message, { cause: error, ...(error.details === undefined ? {} : { details: error.details }) })
+  return new ApiError('invalid_deployment_object', error.message, {
+    cause: error,
+    ...(error.details === undefined ? {} : { details: error.details }),
+  })
 }
 
 function formOf(request: IncomingMessage, kind: BodyKind): ParsedBody['form'] {

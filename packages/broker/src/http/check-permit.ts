@@ -27,7 +27,10 @@ export interface PermitRequest {
 }
 
 /** Returns when the call is permitted; throws the 403 or 404 that answers it otherwise. */
-export async function checkPermit(deps: { things: Things; onDenied: (request: PermitRequest, code: ErrorCode) => void }, request: PermitRequest): Promise<void> {
+export async function checkPermit(
+  deps: { things: Things; onDenied: (request: PermitRequest, code: ErrorCode) => void },
+  request: PermitRequest,
+): Promise<void> {
   const rule: Rule = rules[request.name]
   const refusal = refuseRole(rule, request) ?? (await refuseThing(deps.things, rule, request))
   if (refusal === null) return
@@ -36,7 +39,10 @@ export async function checkPermit(deps: { things: Things; onDenied: (request: Pe
 }
 
 /** Pure: everything that can be told from the credential and the text of the path. */
-export function refuseRole(rule: Rule, { name, principal, rawParams }: Pick<PermitRequest, 'name' | 'principal' | 'rawParams'>): ApiError | null {
+export function refuseRole(
+  rule: Rule,
+  { name, principal, rawParams }: Pick<PermitRequest, 'name' | 'principal' | 'rawParams'>,
+): ApiError | null {
   const endpoint = endpoints[name]
   const verb = verbOf(endpoint)
   const mutates = verb !== 'read'
@@ -57,9 +63,13 @@ function isRefusedEarly(rule: Rule, path: string, { principal, rawParams }: Pick
   return !isNamed || (principal.kind !== 'admin' && !(principal.kind === owner && rawParams[parameter]?.toLowerCase() === principal.id))
 }
 
-const kindOf = { A: 'admin', G: 'generator', Go: 'generator', Ag: 'agent', 'Ag*': 'agent', At: 'agent' } as const satisfies Record<Who, Principal['kind']>
+const kindOf = { A: 'admin', G: 'generator', Go: 'generator', Ag: 'agent', 'Ag*': 'agent', At: 'agent' } as const satisfies Record<
+  Who,
+  Principal['kind']
+>
 
-const codeFor = (rule: Rule, principal: Principal): ErrorCode => (typeof rule.denied === 'string' ? rule.denied : rule.denied[principal.kind])
+const codeFor = (rule: Rule, principal: Principal): ErrorCode =>
+  typeof rule.denied === 'string' ? rule.denied : rule.denied[principal.kind]
 
 function denial(code: ErrorCode, details?: Record<string, unknown>): ApiError {
   return new ApiError(code, deniedText(code), details === undefined ? {} : { details })
@@ -73,7 +83,7 @@ async function refuseThing(things: Things, rule: Rule, request: PermitRequest): 
   }
   if (rule.thing === undefined) return null
   const id = fieldOf(rule.thing.in === 'params' ? params : await request.body(), rule.thing.field)
-  const found = await find(things, rule.thing, { id: String(id), principal: request.principal })
+  const found = await finders[rule.thing.kind](things, { id: String(id), thing: rule.thing, principal: request.principal })
   if (found === null) return denial(missing[rule.thing.kind])
   return (await isPermitted(things, rule, { principal: request.principal, found })) ? null : denial(codeFor(rule, request.principal))
 }
@@ -93,21 +103,19 @@ interface Found {
   readonly generatorId?: string
 }
 
-async function find(things: Things, thing: Thing, { id, principal }: { id: string; principal: Principal }): Promise<Found | null> {
-  switch (thing.kind) {
-    case 'agent':
-      // Its own credential proves that it exists.
-      return (principal.kind === 'agent' && principal.id === id) || (await things.agentExists(id)) ? {} : null
-    case 'generator':
-      return (principal.kind === 'generator' && principal.id === id) || (await things.generatorExists(id)) ? { generatorId: id } : null
-    case 'stack': {
-      const found = await things.stack(id)
-      const isHidden = found?.isDeleted === true && (thing.deletedToo !== true || principal.kind === 'generator')
-      return found === null || isHidden ? null : { stackId: id, generatorId: found.generatorId }
-    }
-    case 'deploymentObject':
-      return things.deploymentObject(id)
-  }
+type Finder = (things: Things, asked: { id: string; thing: Thing; principal: Principal }) => Promise<Found | null>
+
+const finders: Readonly<Record<Thing['kind'], Finder>> = {
+  // Its own credential proves that the caller exists.
+  agent: async (things, { id, principal }) =>
+    (principal.kind === 'agent' && principal.id === id) || (await things.agentExists(id)) ? {} : null,
+  generator: async (things, { id }) => ((await things.generatorExists(id)) ? { generatorId: id } : null),
+  stack: async (things, { id, thing, principal }) => {
+    const found = await things.stack(id)
+    const isHidden = found?.isDeleted === true && (thing.deletedToo !== true || principal.kind === 'generator')
+    return found === null || isHidden ? null : { stackId: id, generatorId: found.generatorId }
+  },
+  deploymentObject: (things, { id }) => things.deploymentObject(id),
 }
 
 async function isPermitted(things: Things, rule: Rule, { principal, found }: { principal: Principal; found: Found }): Promise<boolean> {

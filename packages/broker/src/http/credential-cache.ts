@@ -40,7 +40,7 @@ export function createCredentialCache(deps: { clock: Clock }, options: { ttlMs: 
     },
     drop: (kind, id) => {
       generation += 1
-      for (const hash of [...(hashesOf.get(`${kind} ${id}`) ?? [])]) entries.delete(hash)
+      for (const hash of hashesOf.get(`${kind} ${id}`) ?? []) entries.delete(hash)
     },
     clear: () => {
       generation += 1

@@ -1,6 +1,7 @@
 // Text → JSON value for bodies from outside: bounded before anything is built (json-scan.ts), then parsed, then looked
 // through for text that PostgreSQL cannot hold.
 import { ApiError } from '@brokkr/contract/error.ts'
+import { fieldPath } from './field-path.ts'
 import { type JsonLimits, scanJson } from './json-scan.ts'
 
 export const jsonLimits: JsonLimits = { depthMax: 64, nodesMax: 200_000 }
@@ -27,22 +28,20 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Path of the first text that cannot be kept; null when there is none. Recursion is bounded by the depth limit. */
-function badText(value: unknown): string | null {
-  if (typeof value === 'string') return isCleanText(value) ? null : ''
+/** Path to the first text that cannot be kept; null when there is none. Recursion is bounded by the depth limit. */
+function badText(value: unknown): (string | number)[] | null {
+  if (typeof value === 'string') return isCleanText(value) ? null : []
   if (typeof value !== 'object' || value === null) return null
   for (const [key, entry] of Object.entries(value)) {
-    if (!isCleanText(key)) return '*'
-    const below = badText(entry)
-    if (below !== null) return below === '' ? step(key, value) : `${step(key, value)}.${below}`
+    const below = isCleanText(key) ? badText(entry) : []
+    if (below !== null) return [Array.isArray(value) ? Number(key) : key, ...below]
   }
   return null
 }
 
-/** Names from outside are not repeated, unless they look like one of our fields. */
-const step = (key: string, parent: object): string => (Array.isArray(parent) ? `[${key}]` : /^[a-z][a-z0-9_]{0,63}$/.test(key) ? key : '*')
-
-function badTextError(path: string): ApiError {
+function badTextError(path: readonly (string | number)[]): ApiError {
   const message = 'holds a NUL character or half a surrogate pair'
-  return new ApiError('validation_failed', 'a text in the body cannot be stored', { details: { errors: [{ path, message }] } })
+  return new ApiError('validation_failed', 'a text in the body cannot be stored', {
+    details: { errors: [{ path: fieldPath(path), message }] },
+  })
 }

@@ -12,7 +12,7 @@ export interface PakParts {
 }
 
 export type HeaderCredential =
-  | { readonly is: 'pak'; readonly pak: PakParts; /** X-Generator-Key opens generators only. */ readonly generatorsOnly: boolean }
+  | { readonly is: 'pak'; readonly pak: PakParts /** X-Generator-Key opens generators only. */; readonly generatorsOnly: boolean }
   | { readonly is: 'missing' | 'malformed' }
 
 /** `Authorization` wins when both headers are sent, even if it is broken: a caller must not get in by a second guess. */

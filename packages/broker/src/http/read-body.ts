@@ -72,7 +72,8 @@ async function collectInflated(request: IncomingMessage, inflate: Transform, lim
     packedBytes += chunk.length
     if (packedBytes > limits.capBytes) inflate.destroy(tooLarge(limits))
   }
-  const cut = () => inflate.destroy(new ClientGone())
+  // `close` also follows a body that ended well, while the rest of it is still being inflated.
+  const cut = () => void (request.readableEnded || inflate.destroy(new ClientGone()))
   request.on('data', countPacked).once('close', cut)
   try {
     return await collect(request.pipe(inflate), limits)
@@ -90,5 +91,7 @@ function tooLarge({ capBytes, capName }: BodyLimits): ApiError {
 }
 
 function tooSlow({ timeoutMs }: BodyLimits): ApiError {
-  return new ApiError('timeout', `the body did not arrive within ${timeoutMs / 1000} s`, { details: { limit: 'body_seconds', max: timeoutMs / 1000 } })
+  return new ApiError('timeout', `the body did not arrive within ${timeoutMs / 1000} s`, {
+    details: { limit: 'body_seconds', max: timeoutMs / 1000 },
+  })
 }

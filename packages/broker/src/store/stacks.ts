@@ -30,3 +30,6 @@ export const setHead = count('stacks.setHead', (p: Slots<{ stack_id: string; obj
 export const markDeleted = maybe('stacks.markDeleted', z.object({ sequence_id: z.int() }), (p: Slots<{ stack_id: string }>) => `
   update stacks set ${takeNumber}, deleted_at = now(), updated_at = now() where id = ${p.stack_id}::uuid and deleted_at is null
   returning last_sequence as sequence_id`)
+
+const Owner = z.object({ generator_id: z.string(), is_deleted: z.boolean() })
+export const ownerOf = maybe('stacks.ownerOf', Owner, (p: Slots<{ id: string }>) => `select generator_id, deleted_at is not null as is_deleted from stacks where id = ${p.id}::uuid`)

@@ -6,9 +6,15 @@ import { onTestFinished } from 'vitest'
 
 /** Open for passing through, so that a server that root drops to an ordinary user reaches what lies in it. */
 export function tempDir(): string {
+  const folder = makeTempDir()
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** The same for what outlives one test: the caller removes it. */
+export function makeTempDir(): string {
   const folder = realpathSync(mkdtempSync(join(fastFolder(), 'brokkr-local-')))
   chmodSync(folder, 0o711)
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }
 

@@ -1,5 +1,6 @@
-// Runs a small TypeScript program of this folder as a real process, for tests of signals and exit codes.
-import { type ChildProcess, spawn } from 'node:child_process'
+// Runs a small TypeScript program of this folder as a real process, for tests of signals and exit codes; and what only a
+// program of the system can make.
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 export type Child = {
@@ -37,4 +38,10 @@ export function startChild(program: string, args: readonly string[], env: Record
     return Promise.race([appeared, missed])
   }
   return { process: child, printed, ended }
+}
+
+/** Node has no call for a named pipe. */
+export function makePipe(path: string): void {
+  const { status, error } = spawnSync('mkfifo', [path], { timeout: limitMs })
+  if (status !== 0) throw error ?? new Error(`mkfifo ${path} ended with ${status}`)
 }

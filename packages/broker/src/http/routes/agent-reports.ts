@@ -1,4 +1,5 @@
 // What agents follow and report: the stream, status and events.
+import { ApiError } from '@brokkr/contract/error.ts'
 import { recordAgentEvent } from '../../actions/record-agent-event.ts'
 import { recordStatus } from '../../actions/record-status.ts'
 import type { BrokerDeps } from '../../deps.ts'
@@ -13,6 +14,14 @@ export const handleStream: Handler<'agentStream', BrokerDeps> = async ({ feed },
   const expiresAtMs = principal.expiresAt === null ? null : Date.parse(principal.expiresAt)
   // The cursor and the feed are checked before the answer is taken over: a refusal is an ordinary error.
   await feed.openStream(() => reply.hijack().response, { agentId: params.id, expiresAtMs }, { cursor: query.cursor, reason: query.reason, holds })
+  return answered
+}
+
+/** Kinds an admin may follow over the whole feed: `scope=kind:stack`. */
+export const handleWatch: Handler<'watch', BrokerDeps> = async ({ feed }, { query, reply }) => {
+  const kinds = query.scope.map((scope) => /^kind:([a-z_]+)$/.exec(scope)?.[1])
+  if (kinds.includes(undefined)) throw new ApiError('invalid_query_parameter', 'scope is kind:<object kind>, for example kind:stack')
+  feed.openWatch(() => reply.hijack().response, new Set(kinds as string[]))
   return answered
 }
 

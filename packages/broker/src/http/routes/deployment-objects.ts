@@ -2,9 +2,9 @@
 import { ApiError } from '@brokkr/contract/error.ts'
 import type { TargetStateItem } from '@brokkr/contract/deployment-object.ts'
 import { ManifestError, manifestWarnings, parseManifest } from '@brokkr/contract/manifest.ts'
-import { digestOf } from '../../actions/record-status.ts'
 import { objectOf, submitDeploymentObject } from '../../actions/submit-deployment-object.ts'
 import type { BrokerDeps } from '../../deps.ts'
+import { digestOf } from '../../domain/digest-of.ts'
 import { sealedYaml } from '../../domain/sealed-yaml.ts'
 import * as agentEvents from '../../store/agent-events.ts'
 import * as deploymentObjects from '../../store/deployment-objects.ts'
@@ -59,20 +59,18 @@ export const handleGet: Handler<'getDeploymentObject', BrokerDeps> = async ({ sq
 
 /** Absence in a full list counts only with its count and digest, and an incremental one is never evidence of absence. */
 export const handleTargetState: Handler<'getTargetState', BrokerDeps> = async ({ sql, seal }, { params, query, headers, reply }) => {
-  const listed = (await wanted.listForAgent(sql, { agent_id: params.id })).filter((row) => row.kind !== null)
-  const isFull = query.mode === 'full'
-  if (isFull) {
+  const rows = await wanted.listForAgent(sql, { agent_id: params.id })
+  const listed = rows.filter((row) => row.object_id !== null && (row.kind === 'wanted' || row.is_deletion_marker === true))
+  if (query.mode === 'full') {
     const { count, digest } = digestOf(listed)
     reply.setHeader('x-brokkr-count', String(count))
     reply.setHeader('x-brokkr-digest', digest)
     reply.setHeader('etag', `"${digest}"`)
-    if (headers['if-none-match'] === `"${digest}"` && listed.every((row) => row.kind === 'wanted')) return reply.empty(304)
+    return headers['if-none-match'] === `"${digest}"` ? reply.empty(304) : itemsOf({ sql, seal }, listed)
   }
-  const withObject = listed.filter((row) => row.object_id !== null && (row.kind === 'wanted' || row.is_deletion_marker === true))
-  const ids = withObject.map((row) => row.object_id!)
-  const acknowledged = isFull ? [] : await agentEvents.acknowledgedAmong(sql, { agent_id: params.id, ids })
+  const acknowledged = await agentEvents.acknowledgedAmong(sql, { agent_id: params.id, ids: listed.map((row) => row.object_id!) })
   const seen = new Set(acknowledged.map((row) => row.deployment_object_id))
-  return itemsOf({ sql, seal }, withObject.filter((row) => !seen.has(row.object_id!)))
+  return itemsOf({ sql, seal }, listed.filter((row) => !seen.has(row.object_id!)))
 }
 
 async function itemsOf({ sql, seal }: Pick<BrokerDeps, 'sql' | 'seal'>, listed: Awaited<ReturnType<typeof wanted.listForAgent>>): Promise<TargetStateItem[]> {

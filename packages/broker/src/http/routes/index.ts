@@ -23,6 +23,7 @@ export const handlers: Handlers<BrokerDeps> = {
   getTargetState: objects.handleTargetState,
   agentStream: reports.handleStream,
   reportStatus: reports.handleReportStatus,
+  watch: reports.handleWatch,
   listEvents: reports.handleListEvents,
   createEvent: reports.handleCreateEvent,
   listGenerators: generators.handleListGenerators,

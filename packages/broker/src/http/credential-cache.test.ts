@@ -1,0 +1,80 @@
+import { manualClock } from '@brokkr/testing/clock.ts'
+import { expect, test } from 'vitest'
+import { createCredentialCache } from './credential-cache.ts'
+import type { Principal } from './handler.ts'
+
+const principal = (id: string, expiresAt: string | null = null): Principal => ({
+  kind: 'admin',
+  id,
+  name: id,
+  readonly: false,
+  scope: null,
+  expiresAt,
+  isActive: true,
+})
+
+function setup(options: { ttlMs?: number; entriesMax?: number } = {}) {
+  const clock = manualClock()
+  const cache = createCredentialCache(
+    { clock },
+    { ttlMs: () => options.ttlMs ?? 60_000, ...(options.entriesMax === undefined ? {} : { entriesMax: options.entriesMax }) },
+  )
+  return { clock, cache }
+}
+
+test('an entry lives for its time and no longer', async () => {
+  const { clock, cache } = setup()
+  cache.set('h', principal('a'), cache.generation)
+  await clock.advance(59_999)
+  expect(cache.get('h')?.id).toBe('a')
+  await clock.advance(1)
+  expect(cache.get('h')).toBeUndefined()
+  expect(cache.size).toBe(0)
+})
+
+test('an entry ends with its credential, before its time', async () => {
+  const { clock, cache } = setup()
+  cache.set('h', principal('a', new Date(clock.now() + 1_000).toISOString()), cache.generation)
+  await clock.advance(999)
+  expect(cache.get('h')).toBeDefined()
+  await clock.advance(1)
+  expect(cache.get('h')).toBeUndefined()
+})
+
+test('a time to live of nothing keeps nothing', () => {
+  const { cache } = setup({ ttlMs: 0 })
+  cache.set('h', principal('a'), cache.generation)
+  expect(cache.size).toBe(0)
+})
+
+test('dropping an identity forgets all its keys and nobody else', () => {
+  const { cache } = setup()
+  for (const [hash, id] of [
+    ['h1', 'a'],
+    ['h2', 'a'],
+    ['h3', 'b'],
+  ] as const)
+    cache.set(hash, principal(id), cache.generation)
+  cache.drop('admin', 'a')
+  expect([cache.get('h1'), cache.get('h2'), cache.get('h3')?.id]).toEqual([undefined, undefined, 'b'])
+  cache.drop('agent', 'b')
+  expect(cache.get('h3')?.id).toBe('b')
+})
+
+test('a look-up that began before a revocation is not kept after it', () => {
+  const { cache } = setup()
+  const before = cache.generation
+  cache.drop('admin', 'a')
+  cache.set('h', principal('a'), before)
+  expect(cache.get('h')).toBeUndefined()
+})
+
+test('the number of entries is bounded, and what fell out leaves nothing behind', () => {
+  const { cache } = setup({ entriesMax: 10 })
+  for (let n = 0; n < 1_000; n += 1) cache.set(`h${n}`, principal(`p${n}`), cache.generation)
+  expect(cache.size).toBe(10)
+  cache.drop('admin', 'p0')
+  expect(cache.size).toBe(10)
+  cache.clear()
+  expect(cache.size).toBe(0)
+})

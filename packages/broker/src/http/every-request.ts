@@ -1,0 +1,67 @@
+// What happens to every request whoever serves it: an id, common headers, a measure; and what is answered when no route
+// takes it or a route fails outside its own care.
+import { ApiError } from '@brokkr/contract/error.ts'
+import type { Clock } from '@brokkr/runtime/clock.ts'
+import type { Log } from '@brokkr/runtime/log.ts'
+import type { Metrics } from '@brokkr/runtime/metrics.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { errorAnswer } from './errors.ts'
+import { answerUnrouted, isApiPath, type PageHandler } from './not-found.ts'
+import { checkHead, targetOf } from './request-head.ts'
+import { createRequestMetrics } from './request-metrics.ts'
+import { createMethodsOfPath } from './routes-table.ts'
+import { sendAnswer } from './send-answer.ts'
+
+interface EdgeDeps {
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+  readonly page: PageHandler
+}
+
+/** Id, headers and measure of every answer, whoever gives it; heads out of bounds end here. */
+export function prepareEveryRequest(deps: EdgeDeps, app: FastifyInstance): void {
+  const measure = createRequestMetrics(deps)
+  app.addHook('onRequest', (request, reply, proceed) => {
+    const { url: pattern, config } = request.routeOptions
+    const isStream = 'isStream' in config && config.isStream === true
+    measure(reply.raw, { pattern: request.is404 ? null : (pattern ?? null), method: request.method, isStream })
+    setCommonHeaders(request, reply)
+    try {
+      checkHead(request.raw, isStream)
+    } catch (error) {
+      return sendError(deps, error, { request, reply })
+    }
+    proceed()
+  })
+}
+
+function setCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
+  reply.raw.setHeader('x-request-id', request.id)
+  reply.raw.setHeader('x-content-type-options', 'nosniff')
+  if (isApiPath(targetOf(request.raw.url ?? '/').path)) reply.raw.setHeader('cache-control', 'no-store')
+}
+
+function sendError(deps: EdgeDeps, error: unknown, { request, reply }: { request: FastifyRequest; reply: FastifyReply }): void {
+  sendAnswer(
+    deps,
+    reply,
+    errorAnswer(deps, error, { requestId: request.id, endpoint: request.routeOptions?.url ?? 'unmatched', method: request.method }),
+  )
+}
+
+/** The router could not decode the path; no hook has run yet. */
+export function refuseBadPath(deps: EdgeDeps, request: FastifyRequest, reply: FastifyReply): void {
+  setCommonHeaders(request, reply)
+  sendError(deps, new ApiError('invalid_path_parameter', 'the path holds a broken escape'), { request, reply })
+}
+
+export function answerTheRest(deps: EdgeDeps, app: FastifyInstance): void {
+  const methodsOfPath = createMethodsOfPath()
+  app.setNotFoundHandler(async (request, reply) => {
+    const { path } = targetOf(request.raw.url ?? '/')
+    sendAnswer(deps, reply, await answerUnrouted({ methodsOfPath, page: deps.page }, { method: request.method, path }))
+    return reply
+  })
+  app.setErrorHandler((error, request, reply) => sendError(deps, error, { request, reply }))
+}

@@ -1,0 +1,57 @@
+// The socket side of the server: limits on heads, time and connections, and the router's settings. Bodies are not touched
+// here: a call reads its own, after it was permitted.
+import type { Socket } from 'node:net'
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
+import { requestIdOf } from './request-head.ts'
+
+export interface ListenerOptions {
+  readonly headerMs: number
+  readonly bodyMs: number
+  readonly handlerMs: number
+  readonly keepAliveMs: number
+  readonly connectionsMax: number
+  /** Addresses and ranges of proxies whose X-Forwarded-For is believed. */
+  readonly trustedProxies: readonly string[]
+}
+
+const headBytesMax = 32 * 1024
+
+export function createApp(options: ListenerOptions, onBadPath: (request: FastifyRequest, reply: FastifyReply) => void): FastifyInstance {
+  const { headerMs, bodyMs, handlerMs } = options
+  const app = fastify({
+    logger: false,
+    trustProxy: options.trustedProxies.length === 0 ? false : [...options.trustedProxies],
+    requestIdHeader: false,
+    genReqId: (request) => requestIdOf(request.headers),
+    exposeHeadRoutes: false,
+    return503OnClosing: false,
+    keepAliveTimeout: options.keepAliveMs,
+    // Only a net below the limits of body and handler, which answer what they cut.
+    requestTimeout: headerMs + bodyMs + handlerMs,
+    http: { maxHeaderSize: headBytesMax, headersTimeout: headerMs, connectionsCheckingInterval: Math.min(1_000, headerMs / 4) },
+    routerOptions: { ignoreTrailingSlash: false, ignoreDuplicateSlashes: false, caseSensitive: true, maxParamLength: headBytesMax },
+    frameworkErrors: (_, request, reply) => onBadPath(request, reply),
+    clientErrorHandler: answerBrokenHead,
+  })
+  // The router would otherwise judge content types, and refuse, before anybody has asked who is calling.
+  for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'])
+    app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
+  app.server.maxConnections = options.connectionsMax
+  return app
+}
+
+/** What the parser refuses (two lengths, both framings, no end of head): the bare status, and the connection is closed. */
+function answerBrokenHead(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const status = brokenHeads[error.code ?? ''] ?? '400 Bad Request'
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
+}
+
+const brokenHeads: Readonly<Record<string, string>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: '413 Payload Too Large',
+}

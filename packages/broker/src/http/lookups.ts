@@ -1,0 +1,23 @@
+// The look-ups behind "the thing exists" and "it is the caller's", over the store.
+
+import * as agentTargets from '../store/agent-targets.ts'
+import * as agents from '../store/agents.ts'
+import * as deploymentObjects from '../store/deployment-objects.ts'
+import * as generators from '../store/generators.ts'
+import type { Sql } from '../store/sql.ts'
+import * as stacks from '../store/stacks.ts'
+import type { Things } from './check-permit.ts'
+
+export const createThings = (sql: Sql): Things => ({
+  stack: async (id) => {
+    const found = await stacks.ownerOf(sql, { id })
+    return found === null ? null : { generatorId: found.generator_id, isDeleted: found.is_deleted }
+  },
+  deploymentObject: async (id) => {
+    const found = await deploymentObjects.ownerOf(sql, { id })
+    return found === null ? null : { stackId: found.stack_id, generatorId: found.generator_id }
+  },
+  agentExists: async (id) => (await agents.get(sql, { id })) !== null,
+  generatorExists: async (id) => (await generators.get(sql, { id })) !== null,
+  agentHasStack: async (agentId, stackId) => (await agentTargets.hasOrRemoves(sql, { agent_id: agentId, stack_id: stackId })) !== null,
+})

@@ -1,0 +1,110 @@
+// Mounts the endpoint table on the router: one route per endpoint, its checks and its writer compiled once.
+import type { Endpoint } from '@brokkr/contract/endpoint.ts'
+import { type EndpointName, endpoints } from '@brokkr/contract/endpoints.ts'
+import { ApiError } from '@brokkr/contract/error.ts'
+import type { Clock } from '@brokkr/runtime/clock.ts'
+import type { Log } from '@brokkr/runtime/log.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { ClientGone } from './client-gone.ts'
+import { errorAnswer } from './errors.ts'
+import { type Exchange, openExchange } from './exchange.ts'
+import { answered } from './handler.ts'
+import { announcesBody } from './read-body.ts'
+import { clientAddressOf, targetOf, userAgentOf } from './request-head.ts'
+import { responseSchema } from './response-schema.ts'
+import { methodsOf, routePattern } from './routes-table.ts'
+import { type Answer, sendAnswer } from './send-answer.ts'
+import { type Live, type Route, serve } from './serve.ts'
+import { createCompiler } from './validate.ts'
+
+export interface MountDeps {
+  readonly clock: Clock
+  readonly log: Log
+  /** Null until the broker is live. */
+  readonly live: () => Live<unknown> | null
+  readonly limits: { readonly bodyMs: number; readonly handlerMs: number; readonly bodyBytes: number; readonly objectBodyBytes: number }
+}
+
+export function mountEndpoints(deps: MountDeps, app: FastifyInstance): void {
+  const validatorsOf = createCompiler()
+  for (const [name, endpoint] of Object.entries(endpoints) as [EndpointName, Endpoint][]) {
+    const route = { name, endpoint, validators: validatorsOf(endpoint) }
+    app.route({
+      method: methodsOf(endpoint),
+      url: routePattern(endpoint.path),
+      ...(endpoint.response === undefined ? {} : { schema: { response: { '2xx': responseSchema(endpoint.response) } } }),
+      config: { isStream: endpoint.stream === true },
+      handler: (request, reply) => void answerCall(deps, route, { request, reply }),
+    })
+  }
+}
+
+interface Pair {
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+}
+
+/** Never rejects: whatever happens, the call is answered once or its client is gone. */
+async function answerCall(deps: MountDeps, route: Route, pair: Pair): Promise<void> {
+  const exchange = exchangeOf(deps, pair)
+  try {
+    const value = await serve(serveDepsOf(deps), route, exchange)
+    if (exchange.said.answer?.is === 'hijacked') return
+    sendAnswer(deps, pair.reply, answerFor(route, exchange, { value, reply: pair.reply }))
+  } catch (error) {
+    sendFailure(deps, route, { exchange, pair, error })
+  } finally {
+    exchange.end()
+  }
+}
+
+function exchangeOf({ clock, limits }: MountDeps, { request, reply }: Pair): Exchange {
+  const raw = request.raw
+  return openExchange(
+    { clock },
+    {
+      request: raw,
+      response: reply.raw,
+      ...targetOf(raw.url ?? '/'),
+      rawParams: request.params as Record<string, string>,
+      requestId: request.id,
+      clientAddress: clientAddressOf(request.ip, raw.socket.remoteAddress),
+      userAgent: userAgentOf(raw.headers),
+      timeoutMs: limits.handlerMs + (announcesBody(raw) ? limits.bodyMs : 0),
+      hijack: () => void reply.hijack(),
+    },
+  )
+}
+
+function serveDepsOf({ clock, live, limits }: MountDeps) {
+  const parts = live()
+  if (parts === null) throw new ApiError('overloaded', 'the broker is starting; try again', { retryAfterSeconds: 1 })
+  return { clock, live: parts, caps: limits, bodyTimeoutMs: limits.bodyMs }
+}
+
+function answerFor({ name, endpoint }: Route, { said }: Exchange, { value, reply }: { value: unknown; reply: FastifyReply }): Answer {
+  if (said.answer?.is === 'text')
+    return { status: said.status ?? 200, headers: { 'content-type': said.answer.contentType, ...said.headers }, body: said.answer.text }
+  if (said.answer?.is === 'empty') return { status: said.answer.status, headers: said.headers, body: '' }
+  if (endpoint.response === undefined) return { status: endpoint.success, headers: said.headers, body: '' }
+  const write = reply.getSerializationFunction('2xx')
+  if (write === undefined || value === undefined || value === answered) throw new Error(`the handler of ${name} returned no value`)
+  return {
+    status: said.status ?? endpoint.success,
+    headers: { 'content-type': 'application/json; charset=utf-8', ...said.headers },
+    body: write(value as Record<string, unknown>),
+  }
+}
+
+function sendFailure(deps: MountDeps, route: Route, { exchange, pair, error }: { exchange: Exchange; pair: Pair; error: unknown }): void {
+  const { reply, request } = pair
+  const { said, requestId } = exchange
+  if (error instanceof ClientGone || reply.raw.destroyed) {
+    if (!reply.sent) void reply.hijack()
+    return
+  }
+  const answer = errorAnswer(deps, error, { requestId, endpoint: routePattern(route.endpoint.path), method: request.method })
+  // A stream that broke has sent its head already; all that is left is to end it.
+  if (said.answer?.is === 'hijacked') reply.raw.destroy()
+  else sendAnswer(deps, reply, answer)
+}

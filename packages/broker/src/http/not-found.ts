@@ -1,0 +1,47 @@
+// A request no route takes: OPTIONS of a known path, a method it does not have, an unknown path of the API, or the page.
+import { ApiError } from '@brokkr/contract/error.ts'
+import type { ErrorAnswer } from './errors.ts'
+import { answerOf } from './errors.ts'
+
+export interface Page {
+  readonly body: string
+  readonly contentType: string
+  readonly status?: number
+  readonly headers?: Readonly<Record<string, string>>
+}
+export type PageHandler = (path: string) => Page | Promise<Page>
+
+export interface UnroutedRequest {
+  readonly method: string
+  readonly path: string
+}
+
+export async function answerUnrouted(
+  deps: { methodsOfPath: (path: string) => string[]; page: PageHandler },
+  { method, path }: UnroutedRequest,
+): Promise<ErrorAnswer> {
+  const allowed = deps.methodsOfPath(path)
+  if (allowed.length > 0) return method === 'OPTIONS' ? optionsAnswer(allowed) : notAllowed(allowed)
+  if (isApiPath(path) || method === 'OPTIONS') return answerOf(new ApiError('route_not_found', 'no operation has this path'))
+  if (method !== 'GET' && method !== 'HEAD') return notAllowed(['GET', 'HEAD'])
+  const page = await deps.page(path)
+  return { status: page.status ?? 200, headers: { 'content-type': page.contentType, ...page.headers }, body: page.body }
+}
+
+function optionsAnswer(allowed: readonly string[]): ErrorAnswer {
+  return { status: 200, headers: { allow: allowed.join(', ') }, body: '' }
+}
+
+function notAllowed(allowed: readonly string[]): ErrorAnswer {
+  const answer = answerOf(new ApiError('method_not_allowed', `this path has ${allowed.join(', ')}`))
+  return { ...answer, headers: { ...answer.headers, allow: allowed.join(', ') } }
+}
+
+/** However it is written: doubled slashes, escapes and capitals must not turn a call of the API into a page. */
+export function isApiPath(path: string): boolean {
+  const plain = path
+    .replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+    .replace(/[\\/]+/g, '/')
+    .toLowerCase()
+  return /^\/(api|internal)(\/|;|$)/.test(plain)
+}

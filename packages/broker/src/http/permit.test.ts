@@ -1,0 +1,112 @@
+// The permission table, called over HTTP: every endpoint as everybody, against expectations typed out by hand.
+import { type EndpointName, endpoints } from '@brokkr/contract/endpoints.ts'
+import { errorStatus } from '@brokkr/contract/error.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { aboutMissing, type CallerName, callers, type Expected, permissions, verbs } from './permissions.fixture.ts'
+import { absent, call, paks, present, startTestServer, type TestServer } from './server.fixture.ts'
+import { verbOf } from './verbs.ts'
+
+const names = Object.keys(endpoints) as EndpointName[]
+let server: TestServer
+beforeAll(async () => {
+  server = await startTestServer()
+})
+afterAll(() => server.close())
+
+const cases = (table: Record<EndpointName, readonly Expected[] | null>) =>
+  names.flatMap((name) =>
+    (table[name] ?? []).map((expected, index): [EndpointName, CallerName, Expected] => [name, callers[index] ?? 'admin', expected]),
+  )
+
+async function expectAnswer(name: EndpointName, caller: CallerName, { expected, about }: { expected: Expected; about: typeof present }) {
+  const before = { reached: server.reached.length, denied: server.denied.length }
+  const answer = await call(server, name, { pak: paks[caller], about })
+  const reached = server.reached.slice(before.reached).map((entry) => entry.name)
+  const denied = server.denied.slice(before.denied).map((entry) => [entry.endpoint, entry.code])
+  if (expected === 'ok') {
+    expect({ status: answer.status, reached, denied }).toEqual({ status: endpoints[name].success, reached: [name], denied: [] })
+  } else {
+    const status = errorStatus[expected]
+    expect({ status: answer.status, code: answer.json?.code, reached, denied }).toEqual({
+      status,
+      code: expected,
+      reached: [],
+      denied: status === 403 ? [[name, expected]] : [],
+    })
+  }
+}
+
+test.each(cases(permissions))('%s as %s: %s', (name, caller, expected) => expectAnswer(name, caller, { expected, about: present }))
+
+test.each(cases(aboutMissing))('%s about a missing thing as %s: %s', (name, caller, expected) =>
+  expectAnswer(name, caller, { expected, about: absent }),
+)
+
+test.each(names)('%s as nobody is 401, empty, and reaches nothing', async (name) => {
+  const before = server.reached.length
+  const answer = await call(server, name, { pak: null })
+  expect([answer.status, answer.text, answer.headers.get('www-authenticate'), server.reached.length]).toEqual([401, '', 'Bearer', before])
+})
+
+test('the verb of every endpoint is the one on the list', () => {
+  expect(Object.fromEntries(names.map((name) => [name, verbOf(endpoints[name])]))).toEqual(verbs)
+})
+
+test.each(names)('%s with an admin key whose scope is read and deploy', async (name) => {
+  const answer = await call(server, name, { pak: paks.scoped })
+  const isAgentsOwn = permissions[name][0] !== 'ok'
+  const isInScope = verbs[name] === 'read' || verbs[name] === 'deploy'
+  if (isAgentsOwn) expect(answer.json?.code).toBe('agent_pak_mismatch')
+  else if (isInScope) expect(answer.status).toBe(endpoints[name].success)
+  else expect([answer.status, answer.json?.code, answer.json?.details]).toEqual([403, 'scope_denied', { verb: verbs[name] }])
+})
+
+test.each(names.filter((name) => permissions[name][2] === 'ok'))(
+  '%s as an inactive generator: reads work, changes do not',
+  async (name) => {
+    const answer = await call(server, name, { pak: paks.inactive })
+    if (verbs[name] === 'read') expect(answer.status).toBe(endpoints[name].success)
+    else expect([answer.status, answer.json?.code]).toEqual([403, 'generator_inactive'])
+  },
+)
+
+test('a denied call is told apart before the body is read: a broken body does not matter', async () => {
+  const answer = await call(server, 'createAgent', { pak: paks.owner, body: '{"' })
+  expect(answer.json?.code).toBe('admin_required')
+})
+
+test('an id that is no uuid is 403 for a foreign agent and 400 for an admin', async () => {
+  const path = '/api/v1/agents/not-a-uuid'
+  expect((await call(server, 'getAgent', { pak: paks.foreignAgent, path })).json?.code).toBe('agent_pak_mismatch')
+  expect((await call(server, 'getAgent', { pak: paks.admin, path })).json?.code).toBe('invalid_path_parameter')
+})
+
+test('an agent is itself however its id is written', async () => {
+  const answer = await call(server, 'getAgent', { pak: paks.itself, path: `/api/v1/agents/${present.agent.toUpperCase()}` })
+  expect([answer.status, server.reached.at(-1)?.request.params]).toEqual([200, { id: present.agent }])
+})
+
+test('what a denial tells the audit: who, what, from where', async () => {
+  await call(server, 'getStack', { pak: paks.foreignGenerator, headers: { 'x-request-id': 'r-1', 'user-agent': 'probe/1' } })
+  expect(server.denied.at(-1)).toMatchObject({
+    endpoint: 'getStack',
+    code: 'stack_not_owned',
+    requestId: 'r-1',
+    userAgent: 'probe/1',
+    clientAddress: '127.0.0.1',
+    principal: { kind: 'generator', name: 'BRgother' },
+  })
+})
+
+test('labels of a deleted stack stay readable for admins and for agents that remove it, not for its generator', async () => {
+  const deleted = await startTestServer({ things: { stack: async () => ({ generatorId: present.generator, isDeleted: true }) } })
+  try {
+    const statusOf = async (name: EndpointName, pak: string) => (await call(deleted, name, { pak })).status
+    expect(
+      await Promise.all([paks.admin, paks.itself, paks.owner, paks.foreignAgent].map((pak) => statusOf('stacksListLabels', pak))),
+    ).toEqual([200, 200, 404, 403])
+    expect(await Promise.all([paks.admin, paks.itself, paks.owner].map((pak) => statusOf('getStack', pak)))).toEqual([404, 404, 404])
+  } finally {
+    await deleted.close()
+  }
+})

@@ -1,0 +1,40 @@
+// Which methods a path has: for 405 with `Allow`, for OPTIONS, and to tell an unknown path from a known one.
+import type { Endpoint } from '@brokkr/contract/endpoint.ts'
+import { endpoints } from '@brokkr/contract/endpoints.ts'
+
+/** `/api/v1/agents/{id}` → `/api/v1/agents/:id`, as the router and the metrics write it. */
+export const routePattern = (path: string): string => path.replace(/\{(\w+)\}/g, ':$1')
+
+/** A stream has no head without its body; every other GET has. */
+export const methodsOf = ({ method, stream }: Endpoint): string[] => (method === 'GET' && stream !== true ? ['GET', 'HEAD'] : [method])
+
+/** Paths outside the table of endpoints; all are read with GET. */
+export const plainPaths = ['/healthz', '/readyz', '/metrics', '/docs', '/docs/openapi.json', '/swagger-ui', '/swagger-ui/'] as const
+
+export function createMethodsOfPath(): (path: string) => string[] {
+  const known = new Map<string, { segments: string[]; methods: Set<string> }>()
+  const add = (path: string, methods: readonly string[]) => {
+    const entry = known.get(path) ?? { segments: path.split('/'), methods: new Set() }
+    for (const method of methods) entry.methods.add(method)
+    known.set(path, entry)
+  }
+  for (const endpoint of Object.values(endpoints)) add(endpoint.path, methodsOf(endpoint))
+  for (const path of plainPaths) add(path, ['GET', 'HEAD'])
+  return (path) => {
+    const segments = path.split('/').map(decodedSegment)
+    const found = [...known.values()].filter((entry) => matches(entry.segments, segments)).flatMap((entry) => [...entry.methods])
+    return found.length === 0 ? [] : [...new Set([...found, 'OPTIONS'])].toSorted()
+  }
+}
+
+const matches = (pattern: readonly string[], segments: readonly string[]): boolean =>
+  pattern.length === segments.length &&
+  pattern.every((part, index) => part === segments[index] || (part.startsWith('{') && segments[index] !== ''))
+
+function decodedSegment(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return segment
+  }
+}

@@ -1,0 +1,109 @@
+// One call from credential to answer, in one function: authenticate → permit → parse → handle. Each step returns or throws,
+// nothing is called "next", and what was refused never reaches the step behind it.
+import type { Endpoint } from '@brokkr/contract/endpoint.ts'
+import type { EndpointName } from '@brokkr/contract/endpoints.ts'
+import type { ErrorCode } from '@brokkr/contract/error.ts'
+import type { Clock } from '@brokkr/runtime/clock.ts'
+import type { Authenticator } from './auth.ts'
+import { asManifestFault, type BodyCaps, capOf, parseBody } from './body.ts'
+import { checkPermit, type PermitRequest, type Things } from './check-permit.ts'
+import type { Exchange } from './exchange.ts'
+import type { Caller, Handlers, Principal, RequestContext } from './handler.ts'
+import type { Validators } from './validate.ts'
+
+/** What the broker can do once its database is there. */
+export interface Live<Deps> {
+  readonly deps: Deps
+  readonly handlers: Handlers<Deps>
+  readonly authenticator: Authenticator
+  readonly things: Things
+  readonly onDenied: (denied: Denied) => void
+}
+export interface Denied extends Caller {
+  readonly principal: Principal
+  readonly endpoint: EndpointName
+  readonly path: string
+  readonly code: ErrorCode
+}
+
+export interface Route {
+  readonly name: EndpointName
+  readonly endpoint: Endpoint
+  readonly validators: Validators
+}
+export interface ServeDeps {
+  readonly clock: Clock
+  readonly live: Live<unknown>
+  readonly caps: BodyCaps
+  readonly bodyTimeoutMs: number
+}
+
+/** The handler's value; what it said beside that is in `exchange.said`. */
+export async function serve(deps: ServeDeps, route: Route, exchange: Exchange): Promise<unknown> {
+  const { live } = deps
+  const principal = await exchange.race(live.authenticator.authenticate(authRequestOf(exchange)))
+  const params = once(() => route.validators.params(exchange.rawParams) ?? {})
+  const query = once(() => route.validators.query(exchange.query))
+  const body = once(() => readBody(deps, route, { exchange, query }))
+  const wanted = { name: route.name, principal, rawParams: exchange.rawParams, params, body }
+  await exchange.race(checkPermit({ things: live.things, onDenied: (_, code) => live.onDenied(deniedOf(exchange, wanted, code)) }, wanted))
+  const input = { params: params(), query: query(), body: await exchange.race(body()) }
+  return exchange.race(handle(live, route.name, { ...input, ...contextOf(exchange, principal) }))
+}
+
+const once = <T>(make: () => T): (() => T) => {
+  let made: { value: T } | null = null
+  return () => (made ??= { value: make() }).value
+}
+
+/** Whose body is a hint: what cannot be read there counts as not sent. */
+const lenientBodies: ReadonlySet<EndpointName> = new Set(['recordHeartbeat'])
+
+async function readBody(
+  deps: ServeDeps,
+  { name, endpoint, validators }: Route,
+  { exchange, query }: { exchange: Exchange; query: () => unknown },
+): Promise<unknown> {
+  if (endpoint.body === undefined) return undefined
+  query() // A wrong query is told before a body is waited for.
+  const kind = endpoint.bodyKind ?? 'json'
+  try {
+    const parsed = await parseBody(deps, exchange.request, { kind, timeoutMs: deps.bodyTimeoutMs, ...capOf(endpoint, deps.caps) })
+    return validators.body(parsed.form === 'json' ? parsed.value : manifestOf(parsed.text, query()))
+  } catch (error) {
+    if (lenientBodies.has(name) && isFault(error)) return validators.body({})
+    throw kind === 'manifest' ? asManifestFault(error) : error
+  }
+}
+
+/** Raw YAML has no room for the marker; the query says it. */
+function manifestOf(text: string, query: unknown): unknown {
+  const isMarker = typeof query === 'object' && query !== null && 'deletion_marker' in query && query.deletion_marker === true
+  return { yaml_content: text, is_deletion_marker: isMarker }
+}
+
+/** A fault of what the body says; its size and its slowness are told all the same. */
+const isFault = (error: unknown): boolean =>
+  error instanceof Error && 'status' in error && typeof error.status === 'number' && error.status < 500 && error.status !== 413
+
+/** Async, so that a handler that throws at once is like one that rejects. */
+async function handle(live: Live<unknown>, name: EndpointName, request: object): Promise<unknown> {
+  const handler = live.handlers[name] as (deps: unknown, request: object) => Promise<unknown>
+  return handler(live.deps, request)
+}
+
+function contextOf(exchange: Exchange, principal: Principal): RequestContext {
+  const { requestId, clientAddress, userAgent, reply, signal, request } = exchange
+  return { principal, requestId, clientAddress, userAgent, headers: flat(request.headers), reply, signal }
+}
+
+const flat = (headers: NodeJS.Dict<string | string[]>): Record<string, string | undefined> =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]))
+
+function authRequestOf({ requestId, clientAddress, userAgent, path, query, request }: Exchange) {
+  return { requestId, clientAddress, userAgent, path, query, headers: request.headers }
+}
+
+function deniedOf({ requestId, clientAddress, userAgent, path }: Exchange, { principal, name }: PermitRequest, code: ErrorCode): Denied {
+  return { requestId, clientAddress, userAgent, principal, endpoint: name, path, code }
+}

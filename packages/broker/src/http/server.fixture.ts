@@ -1,0 +1,235 @@
+// A running server with a handful of known callers and things: plain arrays behind the interfaces the server is given, and
+// handlers that count how often they were reached.
+import { createHash } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type Endpoint, fillPath, queryText } from '@brokkr/contract/endpoint.ts'
+import { type EndpointName, endpoints } from '@brokkr/contract/endpoints.ts'
+import { systemClock } from '@brokkr/runtime/clock.ts'
+import { createLog } from '@brokkr/runtime/log.ts'
+import { createMetrics } from '@brokkr/runtime/metrics.ts'
+import { type AuthFailure, type AuthOptions, type CredentialRow, createAuthenticator } from './auth.ts'
+import type { Things } from './check-permit.ts'
+import { answered, type Handlers, type RequestContext } from './handler.ts'
+import type { CallerName } from './permissions.fixture.ts'
+import { responseSchema } from './response-schema.ts'
+import type { Denied } from './serve.ts'
+import { type HttpLimits, startHttp } from './server.ts'
+
+const id = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`
+export const ids = {
+  owner: id(1),
+  foreignGenerator: id(2),
+  itself: id(3),
+  foreignAgent: id(4),
+  stack: id(5),
+  object: id(6),
+  missing: id(99),
+}
+/** Agent, generator, stack and object of a call, all there or all missing. */
+export const present = { agent: ids.itself, generator: ids.owner, stack: ids.stack, object: ids.object }
+export const absent = { agent: ids.missing, generator: ids.missing, stack: ids.missing, object: ids.missing }
+
+const pakOf = (short: string): string => `brokkr_BR${short}_${short.repeat(5)}`
+export const paks: Record<CallerName | 'scoped' | 'inactive' | 'expired', string> = {
+  admin: pakOf('admin1'),
+  reader: pakOf('reader'),
+  owner: pakOf('owner1'),
+  foreignGenerator: pakOf('gother'),
+  itself: pakOf('agentA'),
+  foreignAgent: pakOf('agentB'),
+  scoped: pakOf('scoped'),
+  inactive: pakOf('asPeep'),
+  expired: pakOf('expire'),
+}
+export const unknownPak = pakOf('nobody')
+
+export const hashOf = (pak: string): string =>
+  createHash('sha256')
+    .update(pak.split('_')[2] ?? '')
+    .digest('hex')
+
+const row = (pak: string, kind: CredentialRow['kind'], rest: Partial<CredentialRow> = {}): CredentialRow => ({
+  kind,
+  id: id(10),
+  name: pak.slice(7, 15),
+  pak_hash: hashOf(pak),
+  readonly: false,
+  scope: null,
+  expires_at: null,
+  is_active: true,
+  ...rest,
+})
+export const credentials = (): CredentialRow[] => [
+  row(paks.admin, 'admin'),
+  row(paks.reader, 'admin', { id: id(11), readonly: true }),
+  row(paks.scoped, 'admin', { id: id(12), scope: ['read', 'deploy'] }),
+  row(paks.expired, 'admin', { id: id(13), expires_at: '2020-01-01T00:00:00.000000Z' }),
+  row(paks.owner, 'generator', { id: ids.owner }),
+  row(paks.foreignGenerator, 'generator', { id: ids.foreignGenerator }),
+  row(paks.inactive, 'generator', { id: ids.owner, is_active: false }),
+  row(paks.itself, 'agent', { id: ids.itself }),
+  row(paks.foreignAgent, 'agent', { id: ids.foreignAgent }),
+]
+
+const things: Things = {
+  stack: async (stackId) => (stackId === ids.stack ? { generatorId: ids.owner } : null),
+  deploymentObject: async (objectId) => (objectId === ids.object ? { stackId: ids.stack, generatorId: ids.owner } : null),
+  agentExists: async (agentId) => agentId === ids.itself || agentId === ids.foreignAgent,
+  generatorExists: async (generatorId) => generatorId === ids.owner,
+  agentHasStack: async (agentId, stackId) => agentId === ids.itself && stackId === ids.stack,
+}
+
+export interface Reached {
+  readonly name: EndpointName
+  readonly request: RequestContext & { params: unknown; query: unknown; body: unknown }
+}
+export interface TestOptions {
+  readonly limits?: Partial<HttpLimits>
+  readonly trustedProxies?: readonly string[]
+  readonly lookupCredential?: (hash: string) => Promise<CredentialRow | null>
+  readonly things?: Partial<Things>
+  readonly failures?: NonNullable<AuthOptions['failures']>
+  /** Stands in for the counting handler of one endpoint; its value goes through the endpoint's writer. */
+  readonly handler?: (request: Reached['request']) => unknown
+  readonly isLive?: boolean
+}
+
+export async function startTestServer(options: TestOptions = {}) {
+  const seen = { reached: [] as Reached[], failures: [] as AuthFailure[], denied: [] as Denied[], log: [] as string[] }
+  const metrics = createMetrics()
+  const log = createLog({ name: 'test', destination: { write: (line) => seen.log.push(line) } })
+  const http = await startHttp(
+    {
+      clock: systemClock,
+      log,
+      metrics,
+      ready: () => null,
+      page: (path) => ({ body: `<p>page of ${path.length}</p>`, contentType: 'text/html' }),
+    },
+    { host: '127.0.0.1', port: 0, version: '0.0.0', trustedProxies: options.trustedProxies ?? [], limits: options.limits ?? {} },
+  )
+  const rows = credentials()
+  const authenticator = createAuthenticator(
+    {
+      clock: systemClock,
+      metrics,
+      lookupCredential: options.lookupCredential ?? (async (hash) => rows.find((entry) => entry.pak_hash === hash) ?? null),
+      trusted: () => true,
+      onAuthFailure: (failure) => void seen.failures.push(failure),
+    },
+    { cacheTtlMs: () => 60_000, failures: options.failures ?? { burst: 100_000 } },
+  )
+  const live = {
+    deps: null,
+    handlers: countingHandlers(seen.reached, options.handler),
+    authenticator,
+    things: { ...things, ...options.things },
+    onDenied: (denied: Denied) => void seen.denied.push(denied),
+  }
+  if (options.isLive !== false) http.goLive(live)
+  return { ...seen, http, live, metrics, authenticator, url: `http://127.0.0.1:${http.port}`, close: () => http.close(0) }
+}
+export type TestServer = Awaited<ReturnType<typeof startTestServer>>
+
+export function countingHandlers(reached: Reached[], handler?: TestOptions['handler']): Handlers<null> {
+  const handlers = Object.entries(endpoints).map(([name, endpoint]) => [
+    name,
+    async (_: null, request: Reached['request']) => {
+      reached.push({ name: name as EndpointName, request })
+      if (handler !== undefined) return handler(request)
+      return (endpoint as Endpoint).stream === true ? oneFrame(request.reply.hijack()) : sampleAnswer(endpoint)
+    },
+  ])
+  return Object.fromEntries(handlers) as unknown as Handlers<null>
+}
+
+function oneFrame({ response }: { request: IncomingMessage; response: ServerResponse }): typeof answered {
+  response.writeHead(200, { 'content-type': 'application/x-ndjson' }).end('{"type":"bye"}\n')
+  return answered
+}
+
+export const sampleAnswer = (endpoint: Endpoint): unknown =>
+  endpoint.response === undefined ? undefined : sample(responseSchema(endpoint.response))
+
+function sample(schema: Record<string, unknown>): unknown {
+  if (schema['nullable'] === true || [schema['type']].flat().includes('null')) return null
+  if (Array.isArray(schema['enum'])) return schema['enum'][0]
+  if (schema['type'] === 'object')
+    return Object.fromEntries(
+      Object.entries((schema['properties'] ?? {}) as Record<string, Record<string, unknown>>).map(([key, entry]) => [key, sample(entry)]),
+    )
+  if (schema['type'] === 'array') return [sample(schema['items'] as Record<string, unknown>)]
+  if (schema['type'] === 'string')
+    return schema['format'] === 'uuid' ? ids.stack : schema['format'] === 'date-time' ? '2026-01-02T03:04:05.000006Z' : 'text'
+  return schema['type'] === 'boolean' ? false : 1
+}
+
+/** A well-formed call of an endpoint about the given things. */
+export function callOf(name: EndpointName, about: typeof present = present): { method: string; path: string; body: string | undefined } {
+  const endpoint: Endpoint = endpoints[name]
+  const idOfPath = endpoint.path.includes('/stacks/{id}')
+    ? about.stack
+    : endpoint.path.includes('/generators/{id}')
+      ? about.generator
+      : endpoint.path.includes('/deployment-objects/{id}')
+        ? about.object
+        : about.agent
+  const path =
+    fillPath(endpoint.path, { id: idOfPath, stack_id: about.stack, label: 'env:prod' }) +
+    queryText(name === 'watch' ? { scope: ['kind:stack'] } : {})
+  const body = endpoint.body === undefined ? undefined : JSON.stringify(bodies(about)[name] ?? {})
+  return { method: endpoint.method, path, body }
+}
+
+const time = '2026-01-02T03:04:05Z'
+const bodies = (about: typeof present): Partial<Record<EndpointName, unknown>> => ({
+  createAgent: { name: 'a', cluster_name: 'c' },
+  agentsAddLabel: { agent_id: about.agent, label: 'env:prod' },
+  addTarget: { agent_id: about.agent, stack_id: about.stack },
+  reportStatus: { session: 1, n: 1, stacks: [{ stack_id: about.stack, rev: 1, object_id: null, phase: 'applied', observed_at: time }] },
+  createEvent: { agent_id: about.agent, deployment_object_id: about.object, event_type: 'DEPLOY', status: 'SUCCESS' },
+  createGenerator: { name: 'g' },
+  registerAgent: { agent_id: about.agent },
+  createStack: { name: 's', generator_id: about.generator },
+  stacksAddLabel: 'env:prod',
+  createDeploymentObject: { yaml_content: 'a: 1' },
+})
+
+export interface CallOptions {
+  readonly pak?: string | null
+  readonly headers?: Record<string, string>
+  readonly about?: typeof present
+  readonly body?: string | Uint8Array
+  readonly path?: string
+}
+
+export async function call(server: TestServer, name: EndpointName, options: CallOptions = {}) {
+  const { method, path, body } = callOf(name, options.about ?? present)
+  const sent = options.body ?? body
+  const pak = options.pak === undefined ? paks.admin : options.pak
+  const response = await fetch(server.url + (options.path ?? path), {
+    method,
+    redirect: 'manual',
+    headers: {
+      ...(pak === null ? {} : { authorization: `Bearer ${pak}` }),
+      ...(sent === undefined ? {} : { 'content-type': 'application/json' }),
+      ...options.headers,
+    },
+    ...(sent === undefined ? {} : { body: sent }),
+  })
+  const text = await response.text()
+  return {
+    status: response.status,
+    headers: response.headers,
+    text,
+    json: parsedOrNull(text) as { code?: string; details?: Record<string, unknown>; [key: string]: unknown } | null,
+  }
+}
+
+function parsedOrNull(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,92 @@
+// Checks what came from outside against the contract's schemas: path, query, body. Each check returns a clean copy with
+// defaults filled in and nothing the schema does not name, or throws the answer.
+import { type Endpoint } from '@brokkr/contract/endpoint.ts'
+import { ApiError } from '@brokkr/contract/error.ts'
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import { z } from 'zod'
+import { isCleanText } from './json-text.ts'
+import { coerceQuery } from './query.ts'
+import { type FieldFault, faultOf } from './schema-sentence.ts'
+import { type JsonSchema, type Strip, stripUnknown } from './strip-unknown.ts'
+
+export interface Validators {
+  params(raw: Readonly<Record<string, string>>): Record<string, unknown> | undefined
+  query(text: string): Record<string, unknown> | undefined
+  body(value: unknown): unknown
+}
+
+/** One per process: compiling a schema is costly, checking by it is not. */
+export function createCompiler(): (endpoint: Endpoint) => Validators {
+  const ajv = new Ajv2020({ useDefaults: true, removeAdditional: false, strictTypes: false, strictRequired: false, coerceTypes: false })
+  addFormats.default(ajv)
+  // The package's own also takes `urn:uuid:…`, which PostgreSQL does not.
+  ajv.addFormat('uuid', /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i)
+  return (endpoint) => ({
+    params: paramsCheck(checkerOf(ajv, endpoint.params)),
+    query: queryCheck(checkerOf(ajv, endpoint.query)),
+    body: bodyCheck(checkerOf(ajv, endpoint.body)),
+  })
+}
+
+interface Checker {
+  readonly schema: JsonSchema
+  readonly validate: ValidateFunction
+  readonly strip: Strip
+}
+
+function checkerOf(ajv: Ajv2020, type: z.ZodType | undefined): Checker | null {
+  if (type === undefined) return null
+  const { $schema: _, ...schema } = z.toJSONSchema(type, { io: 'input' }) as Record<string, unknown>
+  return { schema, validate: ajv.compile(schema), strip: stripUnknown(schema) }
+}
+
+function paramsCheck(checker: Checker | null): Validators['params'] {
+  if (checker === null) return () => undefined
+  return (raw) => {
+    const unclean = Object.keys(raw).find((name) => !isCleanText(raw[name] ?? ''))
+    if (unclean !== undefined)
+      throw badParameter('invalid_path_parameter', { path: unclean, message: 'holds a character that is not allowed' })
+    return checked(checker, { ...raw }, (fault) => badParameter('invalid_path_parameter', fault)) as Record<string, unknown>
+  }
+}
+
+function queryCheck(checker: Checker | null): Validators['query'] {
+  if (checker === null) return () => undefined
+  return (text) =>
+    checked(checker, coerceQuery(checker.schema, text), (fault) => badParameter('invalid_query_parameter', fault)) as Record<
+      string,
+      unknown
+    >
+}
+
+function bodyCheck(checker: Checker | null): Validators['body'] {
+  return checker === null ? () => undefined : (value) => checked(checker, value, badBody)
+}
+
+function checked(checker: Checker, value: unknown, refuse: (fault: FieldFault) => ApiError): unknown {
+  // Stripped first: defaults are filled into our copy, never into what the caller of this function holds.
+  const copy = checker.strip(value)
+  if (!checker.validate(copy)) throw refuse(faultOf(checker.validate.errors ?? []))
+  return copy
+}
+
+function badParameter(
+  code: 'invalid_path_parameter' | 'invalid_query_parameter',
+  { path, message }: { path: string; message: string },
+): ApiError {
+  const where = code === 'invalid_path_parameter' ? 'path' : 'query'
+  return new ApiError(code, `${where} parameter ${path} ${message}`, { details: { errors: [{ path, message }] } })
+}
+
+/** Labels, annotations and registrations have a limit on the thing itself, whichever way they arrive. */
+const countedLists: ReadonlySet<string> = new Set(['labels', 'annotations', 'generator_ids'])
+
+function badBody({ path, message, is, tooMany }: FieldFault): ApiError {
+  const details = { errors: [{ path, message }] }
+  const text = path === '' ? `the body ${message}` : `field ${path} ${message}`
+  if (tooMany !== undefined && countedLists.has(tooMany.field)) {
+    return new ApiError('limit_exceeded', text, { details: { ...details, limit: tooMany.max } })
+  }
+  return new ApiError(is === 'shape' ? 'invalid_request_body' : 'validation_failed', text, { details })
+}

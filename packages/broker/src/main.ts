@@ -1,0 +1,146 @@
+// The broker as a program: configuration → listener (probes only) → database → migrations → first rows → feed → routes.
+// Composition only; each opening registers its closing beside it.
+import { hostname } from 'node:os'
+import { systemClock } from '@brokkr/runtime/clock.ts'
+import { ConfigError } from '@brokkr/runtime/config-error.ts'
+import { loadConfig } from '@brokkr/runtime/config.ts'
+import { createLifecycle } from '@brokkr/runtime/lifecycle.ts'
+import { createLog, type Log } from '@brokkr/runtime/log.ts'
+import { createMetrics } from '@brokkr/runtime/metrics.ts'
+import { checkStart } from '@brokkr/runtime/start-checks.ts'
+import type { Secret } from '@brokkr/runtime/secret.ts'
+import type { Deed } from './audit.ts'
+import { createAuditWriter } from './audit-writer.ts'
+import { bootstrap } from './bootstrap.ts'
+import { type BrokerConfig, brokerTable, checkBrokerConfig, listenHost } from './config.ts'
+import type { BrokerDeps } from './deps.ts'
+import { type Actor, systemActor } from './domain/actor.ts'
+import { startFeed } from './feed/feed.ts'
+import { type AuthFailure, createAuthenticator } from './http/auth.ts'
+import type { Principal } from './http/handler.ts'
+import { createThings } from './http/lookups.ts'
+import { handlers } from './http/routes/index.ts'
+import type { Denied } from './http/serve.ts'
+import { startHttp } from './http/server.ts'
+import { statusPage } from './http/status-page.ts'
+import { createSeal } from './seal.ts'
+import * as credentials from './store/credentials.ts'
+import { type Database, openDatabase } from './store/db.ts'
+import { migrate } from './store/migrate.ts'
+import { version } from './version.ts'
+
+/** `brokkr broker`: reads the configuration, serves until a signal ends it. */
+export async function runBroker(options: { env: NodeJS.ProcessEnv; flags?: Record<string, unknown> }): Promise<void> {
+  checkStart()
+  try {
+    const config = await loadConfig({ table: brokerTable, env: options.env, flags: options.flags ?? {}, ignoredSections: ['agent', 'cli'], check: checkBrokerConfig })
+    const log = createLog({ name: 'brokkr-broker', level: config.value.log.level, format: config.value.log.format })
+    const lifecycle = createLifecycle({ log }, { graceMs: config.value.server.shutdown_seconds * 1000 })
+    lifecycle.listenForSignals()
+    const broker = await startBroker(config.value, { log, onClose: lifecycle.onClose.bind(lifecycle) })
+    log.info('broker ready', { address: broker.address })
+    await lifecycle.closed
+  } catch (error) {
+    // One clear line, whatever failed: a configuration problem lists everything that is wrong.
+    process.stderr.write(`brokkr broker did not start: ${error instanceof Error ? error.message : String(error)}\n`)
+    process.exit(error instanceof ConfigError ? 78 : 1)
+  }
+}
+
+export interface StartDeps {
+  readonly log: Log
+  readonly onClose: (name: string, close: () => Promise<void> | void) => void
+}
+
+export async function startBroker(config: BrokerConfig, { log, onClose }: StartDeps): Promise<{ address: string }> {
+  const clock = systemClock
+  const metrics = createMetrics({ processMetrics: true })
+  let trouble: () => string | null = () => 'starting'
+  // The listener comes first, so that probes see a process that is alive while it waits for its database.
+  const http = await startHttp(
+    { clock, log, metrics, ready: () => trouble(), page: statusPage },
+    { host: listenHost(config), port: config.server.port, version, trustedProxies: config.server.trusted_proxies, limits: httpLimits(config) },
+  )
+  try {
+    const database = await openStore(config, log)
+    onClose('database', () => database.close())
+    const audit = createAuditWriter({ sql: database, clock, log, metrics }, { flushMs: 1000 })
+    onClose('audit', () => audit.close())
+    const seal = createSeal(sealKeys(config))
+    const feed = startFeed({
+      database,
+      seal,
+      clock,
+      log,
+      schema: config.database.schema,
+      settings: config.feed,
+      brokerName: `${hostname()}-${process.pid}`,
+      onCredential: (kind, id) => authenticator.dropCredential(kind as Principal['kind'], id),
+    })
+    onClose('feed', () => feed.stop())
+    const authenticator = createAuthenticator(
+      {
+        clock,
+        metrics,
+        lookupCredential: (hash) => credentials.findByHash(database, { hash }),
+        trusted: () => feed.trouble() === null,
+        onAuthFailure: (failure) => audit.record(failedDeed(failure)),
+      },
+      { cacheTtlMs: () => config.broker.auth_cache_ttl_seconds * 1000 },
+    )
+    trouble = () => feed.trouble()
+    const deps: BrokerDeps = { sql: database, seal, feed, wakeFeed: feed.wake, readCursor: feed.readCursor, config, clock, log }
+    http.goLive({ deps, handlers, authenticator, things: createThings(database), onDenied: (denied) => audit.record(deniedDeed(denied)) })
+    // Registered last, closed first: nothing new is taken, streams get their bye, calls under way end, then the rest goes.
+    onClose('http', () => {
+      http.drain()
+      feed.drain()
+      return http.close()
+    })
+    return { address: `http://${http.address.includes(':') ? `[${http.address}]` : http.address}:${http.port}` }
+  } catch (error) {
+    await http.close(0)
+    throw error
+  }
+}
+
+async function openStore(config: BrokerConfig, log: Log): Promise<Database> {
+  const url = config.database.url.reveal()
+  const { version: schemaVersion, applied } = await migrate(url, { schema: config.database.schema })
+  log.info('schema ready', { version: schemaVersion, applied })
+  const database = openDatabase({
+    url,
+    schema: config.database.schema,
+    poolSize: config.database.pool_size,
+    onIdleError: (error) => log.warn('idle database connection lost', { error }),
+  })
+  const { adminPakFile } = await bootstrap({ sql: database }, config.broker)
+  if (adminPakFile !== null) log.info('first admin key written', { file: adminPakFile })
+  return database
+}
+
+function sealKeys({ broker }: BrokerConfig): [Buffer, ...Buffer[]] {
+  if (broker.encryption_key === null) throw new Error('broker.encryption_key (or encryption_key_file) is missing: manifests hold secrets and are stored only sealed; make a key with 64 hex digits and keep it safe')
+  const key = (hex: Secret) => Buffer.from(hex.reveal(), 'hex')
+  return [key(broker.encryption_key), ...broker.encryption_keys_previous.map(key)]
+}
+
+const httpLimits = ({ limits }: BrokerConfig) => ({
+  headerMs: limits.header_seconds * 1000,
+  bodyMs: limits.body_seconds * 1000,
+  handlerMs: limits.handler_seconds * 1000,
+  bodyBytes: limits.body_bytes,
+  objectBodyBytes: limits.object_body_bytes,
+})
+
+const nobody: Actor = { ...systemActor }
+
+function failedDeed({ clientAddress, userAgent, requestId, path, reason, shortToken }: AuthFailure): Deed {
+  return { by: { ...nobody, address: clientAddress, userAgent, requestId }, action: 'auth.failed', on: { type: 'pak', id: null }, details: { path, reason, ...(shortToken === null ? {} : { short_token: shortToken }) } }
+}
+
+function deniedDeed({ principal, clientAddress, userAgent, requestId, endpoint, path, code }: Denied): Deed {
+  return { by: { kind: principal.kind, id: principal.id, address: clientAddress, userAgent, requestId }, action: 'auth.denied', on: { type: 'system', id: null }, details: { endpoint, path, code } }
+}
+
+if (import.meta.main) await runBroker({ env: process.env })

@@ -1,0 +1,105 @@
+import { randomUUID } from 'node:crypto'
+import { database } from '@brokkr/testing/postgres.ts'
+import type pg from 'pg'
+import { beforeAll, expect, test } from 'vitest'
+
+let client: pg.Client
+let stack: string
+let agent: string
+beforeAll(async () => {
+  client = await (await database()).connect()
+  const generator = randomUUID()
+  stack = randomUUID()
+  agent = randomUUID()
+  await client.query(`insert into generators (id, name) values ('${generator}', 'g')`)
+  await client.query(`insert into stacks (id, name, generator_id) values ('${stack}', 's', '${generator}')`)
+  await client.query(`insert into agents (id, name, cluster_name) values ('${agent}', 'a', 'c')`)
+  return () => client.end()
+})
+
+const takeNumber = () => client.query<{ n: string }>(`update stacks set last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id() where id = '${stack}' returning last_sequence as n`)
+const insertObject = (sequence: number | string) =>
+  client.query(`insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind) values (gen_random_uuid(), '${stack}', ${sequence}, '', 0, '', 'admin') returning id`)
+
+/** Runs statements in one transaction that is rolled back; tells the SQLSTATE that ended it. */
+async function attempt(...statements: (() => Promise<unknown>)[]): Promise<string | null> {
+  await client.query('begin')
+  try {
+    for (const statement of statements) await statement()
+    return null
+  } catch (error) {
+    return (error as { code: string }).code
+  } finally {
+    await client.query('rollback')
+  }
+}
+const rowsOf = async (work: () => Promise<unknown>): Promise<string[]> => {
+  const { rows: before } = await client.query<{ seq: string }>('select coalesce(max(seq), 0) as seq from change_log')
+  await work()
+  const { rows } = await client.query<{ row: string }>(`select scope_kind || ' ' || object_kind || ' ' || op as row from change_log where seq > ${before[0]!.seq} order by seq`)
+  return rows.map(({ row }) => row)
+}
+
+test('[S51] an action that changes a stack without taking a number fails and stores nothing', async () => {
+  const refused = 'BK003'
+  expect(await attempt(() => client.query(`update stacks set name = 'other' where id = '${stack}'`))).toBe(refused)
+  expect(await attempt(() => client.query(`update stacks set drift = 'off' where id = '${stack}'`))).toBe(refused)
+  expect(await attempt(() => client.query(`update stacks set deleted_at = now() where id = '${stack}'`))).toBe(refused)
+  expect(await attempt(() => client.query(`update stacks set last_sequence = last_sequence - 1 where id = '${stack}'`))).toBe(refused)
+  expect(await attempt(() => insertObject(0))).toBe(refused)
+  expect(await attempt(() => insertObject(99))).toBe(refused)
+  // The number of an earlier transaction is the stack's current one, and still not this transaction's own.
+  const { rows } = await takeNumber()
+  expect(await attempt(() => insertObject(rows[0]!.n))).toBe(refused)
+  expect(await attempt(takeNumber, () => insertObject(Number(rows[0]!.n) + 1))).toBeNull()
+  expect(await attempt(takeNumber, () => client.query(`update stacks set name = 'other', last_sequence = last_sequence + 1 where id = '${stack}'`))).toBeNull()
+  const stored = await client.query(`select from deployment_objects where stack_id = '${stack}'`)
+  expect(stored.rowCount).toBe(0)
+})
+
+test('deleting a revision needs a number of its own transaction, and nothing else of a revision can change', async () => {
+  await client.query('begin')
+  const { rows } = await takeNumber()
+  await insertObject(rows[0]!.n)
+  await client.query('commit')
+  const change = (what: string) => attempt(() => client.query(`update deployment_objects set ${what} where stack_id = '${stack}'`))
+  expect(await change('deleted_at = now()')).toBe('BK003')
+  expect(await attempt(takeNumber, () => client.query(`update deployment_objects set deleted_at = now() where stack_id = '${stack}'`))).toBeNull()
+  for (const what of ["yaml_checksum = 'x'", "yaml_sealed = 'x'", 'sequence_id = 77', 'is_deletion_marker = true', 'stack_id = gen_random_uuid()']) expect(await change(what), what).toBe('BK001')
+})
+
+test('hard deletes and truncates of what agents follow are refused, but for a purge on purpose', async () => {
+  for (const table of ['agents', 'stacks', 'deployment_objects']) {
+    expect(await attempt(() => client.query(`delete from ${table}`)), table).toBe('BK004')
+    expect(await attempt(() => client.query(`truncate ${table} cascade`)), table).toBe('BK004')
+  }
+  expect(await attempt(() => client.query('truncate agent_targets'))).toBe('BK004')
+  expect(await attempt(() => client.query("set local brokkr.purge = 'on'"), () => client.query(`delete from deployment_objects where stack_id = '${stack}'`))).toBeNull()
+})
+
+test('a pair that ends leaves a removal to be done, whoever ended it', async () => {
+  const begun = await rowsOf(() => client.query(`insert into agent_targets (id, agent_id, stack_id, explicit) values (gen_random_uuid(), '${agent}', '${stack}', true)`))
+  expect(begun).toEqual(['agent target insert', 'stack_status target insert'])
+  const ended = await rowsOf(() => client.query('delete from agent_targets'))
+  expect(ended).toContain('agent target delete')
+  const { rows } = await client.query('select phase, code from agent_stack_status')
+  expect(rows).toEqual([{ phase: 'pending', code: 'removing' }])
+})
+
+test('audit rows can be added and nothing else', async () => {
+  await client.query(`insert into audit_logs (id, actor_type, action, resource_type) values (gen_random_uuid(), 'system', 'test', 'system')`)
+  expect(await attempt(() => client.query("update audit_logs set action = 'x'"))).toBe('BK002')
+  expect(await attempt(() => client.query('delete from audit_logs'))).toBe('BK002')
+  expect(await attempt(() => client.query('truncate audit_logs'))).toBe('BK002')
+})
+
+test('each table writes the rows its followers need, and unimportant columns write none', async () => {
+  expect(await rowsOf(() => client.query(`update agents set agent_version = '1', connection_state = 'connected' where id = '${agent}'`))).toEqual([])
+  expect(await rowsOf(() => client.query(`update agents set status = 'ACTIVE' where id = '${agent}'`))).toEqual(['agent agent update'])
+  expect((await rowsOf(() => client.query(`update agents set pak_hash = 'x' where id = '${agent}'`))).toSorted()).toEqual(['agent agent update', 'control agent update'])
+  expect(await rowsOf(() => client.query(`insert into agent_labels (id, agent_id, label) values (gen_random_uuid(), '${agent}', 'l')`))).toEqual(['agent agent update'])
+  expect((await rowsOf(() => client.query(`insert into stack_labels (id, stack_id, label) values (gen_random_uuid(), '${stack}', 'l')`))).toSorted()).toEqual(['generator stack update', 'stack_status stack update'])
+  expect((await rowsOf(() => client.query(`update stacks set description = 'd' where id = '${stack}'`))).toSorted()).toEqual(['generator stack update', 'stack_status stack update'])
+  expect(await rowsOf(() => client.query(`update stacks set updated_at = now() where id = '${stack}'`))).toEqual([])
+  expect(await rowsOf(() => client.query('update agent_liveness set last_seen_at = now()'))).toEqual([])
+})

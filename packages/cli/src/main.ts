@@ -1,0 +1,91 @@
+#!/usr/bin/env node
+// brokkr …: every program is a subcommand. Commands are loaded when they are used, so that `--help` stays quick.
+import { Command } from 'commander'
+import { tellError } from './output.ts'
+
+const program = new Command('brokkr')
+  .description('One control plane for any number of Kubernetes clusters')
+  .option('--broker <url>', 'address of the broker (else BROKKR_BROKER_URL, else what `brokkr up` left)')
+  .option('--pak-file <file>', 'file with the key (else BROKKR_PAK_FILE, else what `brokkr up` left)')
+  .showSuggestionAfterError(true)
+
+program
+  .command('up')
+  .description('start PostgreSQL, broker, practice cluster, an agent and a demo on this machine')
+  .option('--foreground', 'stay in front; Ctrl-C stops everything')
+  .option('--lite', 'without the practice cluster')
+  .option('--plain', 'one line per change, for logs')
+  .option('--dir <folder>', 'where data and keys are kept', '.brokkr')
+  .option('--port <port>', 'port of the broker; 0 takes a free one', '3000')
+  .option('--kubeconfig <file>', 'use this cluster instead of a practice cluster')
+  .option('--database-url <url>', 'use this PostgreSQL instead of an own one')
+  .action(async (options: UpFlags) => (await import('./up/up.ts')).up(options))
+program
+  .command('down')
+  .description('stop everything that `brokkr up` started; data are kept')
+  .option('--dir <folder>', 'where data and keys are kept', '.brokkr')
+  .option('--purge', 'remove the data too')
+  .action(async (options: { dir: string; purge?: boolean }) => (await import('./up/down.ts')).down(options))
+
+program
+  .command('status')
+  .description('what runs, what moves, what is wrong; exit 6 if anything is')
+  .action(async () => (await import('./commands/status.ts')).status(globals()))
+program
+  .command('apply')
+  .description('submit manifests as the next revision of a stack')
+  .requiredOption('-f, --file <file>', 'manifest file, folder, or - for standard input')
+  .requiredOption('--stack <name>', 'the stack; made if it does not exist')
+  .option('--generator <name>', 'the generator a new stack belongs to', 'admin-generator')
+  .option('-l, --label <label>', 'label of a new stack; may be repeated', (value: string, all: string[]) => [...all, value], [] as string[])
+  .option('--wait', 'wait until every agent has applied it')
+  .option('--timeout <seconds>', 'how long to wait', '300')
+  .action(async (options: ApplyFlags) => (await import('./commands/apply.ts')).apply(globals(), options))
+program
+  .command('get <what>')
+  .description('list stacks, agents or generators')
+  .option('-o, --output <form>', 'json or table', 'table')
+  .action(async (what: string, options: { output: string }) => (await import('./commands/get.ts')).get(globals(), what, options))
+program
+  .command('describe <what> <name>')
+  .description('everything about one stack')
+  .option('-o, --output <form>', 'json or text', 'text')
+  .action(async (what: string, name: string, options: { output: string }) => (await import('./commands/describe.ts')).describe(globals(), { what, name, ...options }))
+
+program
+  .command('broker')
+  .description('run the broker (settings: BROKKR_CONFIG_FILE, BROKKR__SECTION__KEY)')
+  .action(async () => (await import('@brokkr/broker/main.ts')).runBroker({ env: process.env }))
+program
+  .command('agent')
+  .description('run the agent of one cluster (settings: BROKKR_CONFIG_FILE, BROKKR__AGENT__KEY)')
+  .action(async () => (await import('@brokkr/agent/main.ts')).runAgent({ env: process.env }))
+
+export interface UpFlags {
+  readonly foreground?: boolean
+  readonly lite?: boolean
+  readonly plain?: boolean
+  readonly dir: string
+  readonly port: string
+  readonly kubeconfig?: string
+  readonly databaseUrl?: string
+}
+export interface ApplyFlags {
+  readonly file: string
+  readonly stack: string
+  readonly generator: string
+  readonly label: string[]
+  readonly wait?: boolean
+  readonly timeout: string
+}
+export interface Globals {
+  readonly broker?: string
+  readonly pakFile?: string
+}
+const globals = (): Globals => program.opts<Globals>()
+
+try {
+  await program.parseAsync()
+} catch (error) {
+  process.exitCode = tellError(error)
+}

@@ -1,0 +1,33 @@
+// brokkr down: stops what `brokkr up` started, by recorded process and start time, never by name. Data are kept unless
+// --purge says otherwise.
+import { rm } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isSameProcess, killRecorded } from '@brokkr/local/process-table.ts'
+import { removePostgres } from '@brokkr/local/remove-postgres.ts'
+import { findSupervisor } from '@brokkr/local/supervisor.ts'
+import { readState, stopRecorded } from '@brokkr/local/supervisor-state.ts'
+import { CliError, print } from '../output.ts'
+
+const graceMs = 40_000
+
+export async function down(options: { dir: string; purge?: boolean }): Promise<void> {
+  const dir = resolve(options.dir)
+  const running = findSupervisor(dir)
+  if (running !== undefined) await stopSupervisor(running)
+  for (const program of readState(dir).toReversed()) await stopRecorded(program)
+  if (options.purge === true) {
+    await removePostgres(join(dir, 'pg'))
+    await rm(dir, { recursive: true, force: true })
+  }
+  print(`${running === undefined ? 'nothing was running' : 'stopped'}; ${options.purge === true ? 'data are removed' : `data are kept in ${options.dir}`}`)
+}
+
+async function stopSupervisor({ pid, startTime }: { pid: number; startTime: string }): Promise<void> {
+  killRecorded({ pid, startTime }, 'SIGTERM')
+  const endMs = Date.now() + graceMs
+  while (isSameProcess(pid, startTime)) {
+    if (Date.now() > endMs) throw new CliError(`process ${pid} does not end`, { next: `kill -9 ${pid}, then brokkr down again` })
+    await sleep(100)
+  }
+}

@@ -1,0 +1,94 @@
+// The one reader of Kubernetes manifests: every program that takes a manifest reads it here, so that broker, agent, CLI and pipelines
+// see the same objects, the ones `kubectl apply -f` would see, within the same limits. A reader of our own, because a general YAML
+// library follows another version of YAML and is twenty times slower.
+
+import { readJsonDocuments } from './json-reader.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from './json-text.ts'
+import { ManifestError, syntaxError } from './manifest-error.ts'
+import { type Budget, checkBytes, checkDocuments, type ManifestLimits, openBudget } from './manifest-limits.ts'
+import { expandDocument } from './manifest-list.ts'
+import { type ReadDocument, readYamlDocument } from './yaml/document.ts'
+import { type Chunk, splitDocuments } from './yaml/split.ts'
+
+export { type JsonObject, type JsonValue, jsonText } from './json-text.ts'
+export { ManifestError } from './manifest-error.ts'
+export { defaultManifestLimits, type ManifestLimits } from './manifest-limits.ts'
+
+export interface ManifestDocument {
+  readonly object: JsonObject
+  /** Of the object's first token, from 1. */
+  readonly line: number
+  /** Among the objects of the manifest, from 0. */
+  readonly index: number
+  /** For messages: `document 2`, or `document 2, item 3` for the item of a list. Both count from 1; empty documents do not count. */
+  readonly place: string
+}
+
+/** Throws a ManifestError. Empty documents are passed over and lists expanded; no two objects share a part. */
+export function parseManifest(text: string, limits: Partial<ManifestLimits> = {}): ManifestDocument[] {
+  return Array.from(readManifest(text, openBudget(limits)))
+}
+
+/** True when parseManifest would find no object. Reads no further than the first one, and never throws a ManifestError. */
+export function isEmptyManifest(text: string): boolean {
+  try {
+    return readManifest(text, openBudget({})).next().done === true
+  } catch (error) {
+    if (error instanceof ManifestError) return false
+    throw error
+  }
+}
+
+/** One text per field that every Kubernetes object needs and that is lacking, with the object's place. */
+export function manifestWarnings(documents: readonly ManifestDocument[]): string[] {
+  return documents.flatMap(({ object, place, line }) =>
+    missingFields(object).map(
+      (field) => `${place} (line ${line}): ${field} is missing or not a text, and no cluster takes the object without it`,
+    ),
+  )
+}
+
+function missingFields(object: JsonObject): string[] {
+  const metadata = object['metadata']
+  const fields: Record<string, JsonValue | undefined> = {
+    apiVersion: object['apiVersion'],
+    kind: object['kind'],
+    'metadata.name': isJsonObject(metadata) ? metadata['name'] : undefined,
+  }
+  return Object.keys(fields).filter((field) => typeof fields[field] !== 'string' || fields[field] === '')
+}
+
+function* readManifest(text: string, budget: Budget): Generator<ManifestDocument> {
+  checkBytes(text, budget.limits.bytesMax, { what: 'the manifest', todo: 'split it into several manifests', place: null })
+  checkSurrogates(text)
+  let index = 0
+  let count = 0
+  for (const chunk of splitDocuments(text)) {
+    for (const document of readChunk(chunk, budget)) {
+      count += 1
+      for (const found of expandDocument(document, `document ${count}`)) {
+        checkDocuments(budget, index + 1, found.line)
+        yield { ...found, index: index++ }
+      }
+    }
+  }
+}
+
+function checkSurrogates(text: string): void {
+  if (text.isWellFormed()) return
+  const before = text.slice(0, text.search(/\p{Surrogate}/u)).split('\n')
+  throw syntaxError({ line: before.length, column: (before.at(-1) ?? '').length + 1 }, 'half of a surrogate pair', 'send the text as UTF-8')
+}
+
+function readChunk(chunk: Chunk, budget: Budget): ReadDocument[] {
+  checkBytes(chunk.text, budget.limits.documentBytesMax, {
+    what: 'a document',
+    todo: 'no API server takes one as large, make it smaller',
+    place: { line: chunk.line, column: 1 },
+  })
+  const json = startsObject.test(chunk.text) ? readJsonDocuments(chunk, budget) : null
+  const documents = json ?? [readYamlDocument(chunk, budget)]
+  return documents.filter((document) => document !== undefined && document.value !== null) as ReadDocument[]
+}
+
+const startsObject = /^\s*\{/

@@ -1,0 +1,230 @@
+import { randomBytes } from 'node:crypto'
+import { systemClock as clock } from '@brokkr/runtime/clock.ts'
+import { cluster } from '@brokkr/testing/kube.ts'
+import { waitFor } from '@brokkr/testing/wait-for.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { applyObjects } from './apply.ts'
+import type { ApplyItem } from './apply-object.ts'
+import type { Kube } from './kube.ts'
+import type { KubeObject } from './object.ts'
+import { refOf } from './object.ts'
+import { NO_RETRY } from './retry.ts'
+import { CONFIG_MAP, configMap, deployment, openTestKube, widgetDefinition } from './test-parts/open-test-kube.ts'
+
+const rules = { fieldManager: 'brokkr-agent', fieldValidation: 'Strict' } as const
+let kube: Kube
+let at: Awaited<ReturnType<typeof cluster>>
+beforeAll(async () => {
+  at = await cluster()
+  kube = await openTestKube(at)
+})
+
+const mark = (object: KubeObject): ApplyItem => ({
+  object: { ...object, metadata: { ...object.metadata, labels: { ...object.metadata.labels, 'test/set': 'one' } } },
+})
+const actions = (report: { outcomes: { action: string }[] }) => report.outcomes.map(({ action }) => action)
+
+test('200 mixed objects with namespace, definition and its custom resource in reverse order succeed in one attempt, and a second apply writes nothing', async () => {
+  const id = randomBytes(4).toString('hex')
+  const namespace = `mixed-${id}`
+  const items = [
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
+    widgetDefinition(`g${id}.example.com`),
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot', namespace } },
+    ...Array.from({ length: 90 }, (_, index) => configMap(namespace, `c${index}`, { index: String(index) })),
+    ...Array.from({ length: 90 }, (_, index) => ({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: `s${index}`, namespace },
+      stringData: { a: 'b' },
+    })),
+    ...Array.from({ length: 5 }, (_, index) => ({
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: `v${index}`, namespace },
+      spec: { ports: [{ port: 80 }], selector: { app: 'x' } },
+    })),
+    ...Array.from({ length: 5 }, (_, index) => deployment(namespace, `d${index}`, 0)),
+    {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'p', namespace },
+      spec: { containers: [{ name: 'main', image: 'example.invalid/app:1' }] },
+    },
+    ...Array.from({ length: 6 }, (_, index) => ({
+      apiVersion: `g${id}.example.com/v1`,
+      kind: 'Widget',
+      metadata: { name: `w${index}`, namespace },
+      spec: { size: index },
+    })),
+  ]
+    .toReversed()
+    .map(mark)
+  expect(items).toHaveLength(200)
+  const first = await applyObjects({ kube, clock }, items, rules)
+  expect(first.outcomes.filter(({ failure }) => failure)).toEqual([])
+  expect(new Set(actions(first))).toEqual(new Set(['created']))
+
+  const quiet = items.filter(({ object }) => ['ConfigMap', 'Secret', 'Widget', 'ServiceAccount', 'Service'].includes(object.kind))
+  const before = await versions(quiet)
+  const second = await applyObjects({ kube, clock }, items, rules)
+  expect(second.ok).toBe(true)
+  expect(actions(second).filter((action) => action === 'created')).toEqual([])
+  expect(await versions(quiet)).toEqual(before)
+  await kube.delete({ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', name: `widgets.g${id}.example.com` })
+})
+
+const versions = (items: readonly ApplyItem[]) =>
+  Promise.all(items.map(async ({ object }) => (await kube.get(refOf(object), { metadataOnly: true })).metadata.resourceVersion))
+
+test('an object without difference is not written, only tried, once its last change is older than the trial', async () => {
+  const namespace = await at.namespace()
+  const item = mark(configMap(namespace, 'a', { x: '1' }))
+  await applyObjects({ kube, clock }, [item], rules)
+  // Times of managers are whole seconds, so the answer is in doubt for the first few of them.
+  await waitFor('a trial that is certain', async () => {
+    const writes: unknown[] = []
+    const counting = {
+      ...kube,
+      apply: (...args: Parameters<Kube['apply']>) => (args[1].dryRun ? 0 : writes.push(args[0].metadata.name), kube.apply(...args)),
+    }
+    expect(actions(await applyObjects({ kube: counting, clock }, [item], rules))).toEqual(['unchanged'])
+    return writes.length === 0
+  })
+  const changed = mark(configMap(namespace, 'a', { x: '2' }))
+  expect(actions(await applyObjects({ kube, clock }, [changed], rules))).toEqual(['configured'])
+  expect((await kube.get({ ...CONFIG_MAP, namespace, name: 'a' })).data).toEqual({ x: '2' })
+})
+
+test('an edit by somebody else is found by the trial and taken back with force', async () => {
+  const namespace = await at.namespace()
+  const item = { ...mark(configMap(namespace, 'a', { x: '1' })), force: true }
+  await applyObjects({ kube, clock }, [item], rules)
+  await kube.patch(
+    { ...CONFIG_MAP, namespace, name: 'a' },
+    { type: 'merge', body: { data: { x: 'edited' } } },
+    { fieldManager: 'kubectl-edit' },
+  )
+  expect(actions(await applyObjects({ kube, clock }, [item], rules))).toEqual(['configured'])
+  expect((await kube.get({ ...CONFIG_MAP, namespace, name: 'a' })).data).toEqual({ x: '1' })
+})
+
+test('one invalid object of 20: the trial reports it and none of the 20 exists', async () => {
+  const namespace = await at.namespace()
+  const items = Array.from({ length: 20 }, (_, index) => mark(configMap(namespace, `c${index}`)))
+  items[7] = mark({ ...configMap(namespace, 'c7'), data: { 'not a key': 'x' } })
+  items[8] = mark(configMap(namespace, 'Not_A_Name'))
+  const report = await applyObjects({ kube, clock }, items, rules)
+  expect(report).toMatchObject({ ok: false, refused: true })
+  expect(report.outcomes.flatMap(({ ref, failure }) => (failure ? [[ref.name, failure.code]] : []))).toEqual([
+    ['c7', 'invalid'],
+    ['Not_A_Name', 'invalid'],
+  ])
+  expect(actions(report).filter((action) => action === 'skipped')).toHaveLength(18)
+  expect((await kube.list(CONFIG_MAP, { namespace, labelSelector: 'test/set' })).items).toEqual([])
+})
+
+test('a failure in a later phase leaves what stands and skips the rest', async () => {
+  const namespace = `late-${randomBytes(4).toString('hex')}`
+  const bad = deployment(namespace, 'web')
+  const items = [
+    {
+      apiVersion: 'networking.k8s.io/v1',
+      kind: 'Ingress',
+      metadata: { name: 'in', namespace },
+      spec: { defaultBackend: { service: { name: 'x', port: { number: 80 } } } },
+    },
+    { ...bad, spec: { ...bad.spec, selector: { matchLabels: { app: 'other' } } } },
+    configMap(namespace, 'a'),
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
+  ].map(mark)
+  // The namespace is new, so the trial of what lives in it comes right before its phase.
+  const report = await applyObjects({ kube, clock }, items, rules)
+  expect(actions(report)).toEqual(['skipped', 'failed', 'created', 'created'])
+  expect(report).toMatchObject({ ok: false, refused: false })
+})
+
+test('an object of somebody else under our name is left byte for byte, with and without a trial', async () => {
+  const namespace = await at.namespace()
+  const before = await kube.create(configMap(namespace, 'a', { theirs: '1' }), { fieldManager: 'them' })
+  const item: ApplyItem = { ...mark(configMap(namespace, 'a', { ours: '1' })), expect: 'absent' }
+  for (const dryRun of [true, false]) {
+    const report = await applyObjects({ kube, clock }, [item], { ...rules, dryRun })
+    expect(report.outcomes[0]?.failure?.code).toBe('foreign_object')
+    const after = await kube.get({ ...CONFIG_MAP, namespace, name: 'a' })
+    expect({ ...after, metadata: { ...after.metadata, resourceVersion: '' } }).toEqual({
+      ...before,
+      metadata: { ...before.metadata, resourceVersion: '' },
+    })
+  }
+})
+
+test('our own creation whose answer was lost is not taken for somebody else’s', async () => {
+  const namespace = await at.namespace()
+  const item: ApplyItem = { ...mark(configMap(namespace, 'a', { x: '1' })), expect: 'absent' }
+  await kube.apply(item.object, rules)
+  expect(actions(await applyObjects({ kube, clock }, [item], rules))).toEqual(['unchanged'])
+})
+
+test('an immutable field fails, and with replace the object is made anew', async () => {
+  const namespace = await at.namespace()
+  const job = (image: string): ApplyItem =>
+    mark({
+      apiVersion: 'batch/v1',
+      kind: 'Job',
+      metadata: { name: 'j', namespace },
+      spec: { suspend: true, template: { spec: { restartPolicy: 'Never', containers: [{ name: 'm', image }] } } },
+    })
+  await applyObjects({ kube, clock }, [job('example.invalid/a')], rules)
+  const uid = (await kube.get(refOf(job('x').object))).metadata.uid
+  const refused = await applyObjects({ kube, clock }, [job('example.invalid/b')], rules)
+  expect(refused.outcomes[0]?.failure?.code).toBe('immutable_field')
+  for (const dryRun of [true, false]) {
+    const replaced = await applyObjects({ kube, clock }, [{ ...job(`example.invalid/${String(dryRun)}`), replace: true }], {
+      ...rules,
+      dryRun,
+    })
+    expect(replaced.outcomes[0]).toMatchObject({ action: 'created', replaced: true })
+    expect(replaced.outcomes[0]?.uid).not.toBe(uid)
+  }
+})
+
+test('fields of an older manager become ours, so what the manifest drops disappears', async () => {
+  const namespace = await at.namespace()
+  await kube.apply(configMap(namespace, 'a', { kept: '1', dropped: '1' }), { fieldManager: 'brokkr-controller' })
+  await kube.create(configMap(namespace, 'b', { kept: '1', dropped: '1' }), { fieldManager: 'brokkr-controller' })
+  const items = ['a', 'b'].map((name) => ({ ...mark(configMap(namespace, name, { kept: '1' })), force: true }))
+  expect(actions(await applyObjects({ kube, clock }, items, { ...rules, migrateFrom: ['brokkr-controller'] }))).toEqual([
+    'configured',
+    'configured',
+  ])
+  for (const name of ['a', 'b']) expect((await kube.get({ ...CONFIG_MAP, namespace, name })).data).toEqual({ kept: '1' })
+})
+
+test('a missing kind and a missing namespace say so', async () => {
+  const missing = mark(configMap('no-such-namespace', 'a'))
+  const unknown = mark({ apiVersion: 'example.com/v1', kind: 'Nothing', metadata: { name: 'a', namespace: 'default' } })
+  const report = await applyObjects({ kube, clock }, [missing, unknown], { ...rules, retry: NO_RETRY })
+  expect(report.outcomes.map(({ failure }) => failure?.code)).toEqual(['missing_namespace', 'missing_kind'])
+})
+
+test('a definition that is never established fails as crd, and an abort ends the wait with its own reason', async () => {
+  const id = randomBytes(4).toString('hex')
+  const crd = mark(widgetDefinition(`g${id}.example.com`))
+  // A second definition that claims the same names is accepted and never established.
+  await applyObjects({ kube, clock }, [crd], rules)
+  const twin = widgetDefinition(`g${id}.example.com`)
+  const clash = mark({
+    ...twin,
+    metadata: { name: `gadgets.g${id}.example.com` },
+    spec: { ...twin.spec, names: { kind: 'Widget', plural: 'gadgets', singular: 'widget', listKind: 'WidgetList' } },
+  })
+  const report = await applyObjects({ kube, clock }, [clash], { ...rules, crdWaitMs: 300 })
+  expect(report.outcomes[0]?.failure?.code).toBe('crd')
+  const reason = new Error('a newer sequence came')
+  const controller = new AbortController()
+  const waiting = applyObjects({ kube, clock }, [clash], { ...rules, signal: controller.signal, onOutcome: () => controller.abort(reason) })
+  await expect(waiting).rejects.toBe(reason)
+  for (const name of [crd, clash].map(({ object }) => object.metadata.name))
+    await kube.delete({ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', name })
+})

@@ -1,0 +1,59 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { type Change, InformerCache } from './informer-cache.ts'
+import type { KubeObject } from './object.ts'
+
+const objectOf = (name: string, uid: string, resourceVersion: string): KubeObject => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { namespace: 'a', name, uid, resourceVersion },
+})
+
+/** What a handler that only ever heard of changes believes to be there. */
+function believe(model: Map<string, string>, changes: readonly Change<string>[]): void {
+  for (const change of changes) {
+    expect(model.has(change.key)).toBe(change.type !== 'added')
+    if (change.type === 'updated') expect(model.get(change.key)).toBe(change.before)
+    if (change.type === 'deleted') model.delete(change.key)
+    else model.set(change.key, change.value)
+  }
+}
+
+const versionOf = (object: KubeObject): string => `${object.metadata.uid} ${object.metadata.resourceVersion}`
+
+test('after any history of events and lists, handlers believe exactly what is there', () => {
+  const object = fc
+    .tuple(fc.constantFrom('x', 'y', 'z'), fc.constantFrom('u1', 'u2'), fc.constantFrom('1', '2', '3'))
+    .map((parts) => objectOf(...parts))
+  const step = fc.oneof(
+    fc.record({ do: fc.constant('put' as const), object }),
+    fc.record({ do: fc.constant('remove' as const), object }),
+    fc.record({ do: fc.constant('list' as const), objects: fc.array(object) }),
+  )
+  fc.assert(
+    fc.property(fc.array(step), (steps) => {
+      const cache = new InformerCache(versionOf)
+      const model = new Map<string, string>()
+      for (const news of steps) {
+        if (news.do === 'put') believe(model, cache.put(news.object))
+        else if (news.do === 'remove') believe(model, cache.remove(news.object))
+        else {
+          const fresh = cache.newList()
+          for (const item of news.objects) fresh.set(...cache.entryOf(item))
+          believe(model, cache.replaceAll(fresh))
+        }
+        expect(new Map(cache.entries())).toEqual(model)
+      }
+    }),
+  )
+})
+
+test('an object made anew under the same name is told as one that went and one that came', () => {
+  const cache = new InformerCache(versionOf)
+  cache.put(objectOf('x', 'u1', '1'))
+  expect(cache.put(objectOf('x', 'u2', '5')).map(({ type, value }) => [type, value])).toEqual([
+    ['deleted', 'u1 1'],
+    ['added', 'u2 5'],
+  ])
+  expect(cache.put(objectOf('x', 'u2', '5'))).toEqual([])
+})

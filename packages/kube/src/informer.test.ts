@@ -1,0 +1,228 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { systemClock as clock } from '@brokkr/runtime/clock.ts'
+import { mapBounded } from '@brokkr/runtime/concurrency.ts'
+import { silentLog as log } from '@brokkr/runtime/log.ts'
+import { type FaultProxy, startFaultProxy } from '@brokkr/testing/fault-proxy.ts'
+import { cluster, privateCluster } from '@brokkr/testing/kube.ts'
+import { size } from '@brokkr/testing/sizes.ts'
+import { waitFor } from '@brokkr/testing/wait-for.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Informer, startInformer } from './informer.ts'
+import type { Change } from './informer-cache.ts'
+import type { Kube } from './kube.ts'
+import type { KubeConfig } from './kube-config.ts'
+import { type KubeObject, nameKey } from './object.ts'
+import { CONFIG_MAP, configMap, openClosing, openTestKube, widgetDefinition } from './test-parts/open-test-kube.ts'
+
+const versionOf = (object: KubeObject): string => `${object.metadata.uid} ${object.metadata.resourceVersion}`
+const backoff = { baseMs: 20, maxMs: 200, jitter: 'equal' } as const
+
+/** A handler that knows only what it was told, and notices anything told twice. */
+function listener(informer: Informer<string>) {
+  const believed = new Map<string, string>()
+  const wrong: Change<string>[] = []
+  informer.onChange((change) => {
+    if (believed.has(change.key) === (change.type === 'added')) wrong.push(change)
+    if (change.type === 'deleted') believed.delete(change.key)
+    else believed.set(change.key, change.value)
+  })
+  return { believed, wrong }
+}
+
+async function truth(kube: Kube, namespace: string): Promise<Map<string, string>> {
+  const { items } = await kube.list(CONFIG_MAP, { namespace, metadataOnly: true })
+  return new Map(items.map((object) => [nameKey(object.metadata), versionOf(object)]))
+}
+
+async function equalsTruth(kube: Kube, namespace: string, informer: Informer<string>): Promise<void> {
+  await waitFor('the informer to hold what is there', async () => {
+    const there = await truth(kube, namespace)
+    return informer.size === there.size && [...there].every(([key, value]) => informer.get(key) === value)
+  })
+}
+
+describe('an informer over many ConfigMaps, its connection in the hands of a proxy', () => {
+  const namespace = 'many'
+  const count = size('kube.objects') * 2
+  let plane: Awaited<ReturnType<typeof privateCluster>>
+  let direct: Kube
+  let proxy: FaultProxy
+  let informer: Informer<string>
+  let heard: ReturnType<typeof listener>
+  let tokenFile: string
+
+  const proxied = (): KubeConfig => ({
+    server: `https://127.0.0.1:${proxy.port}`,
+    namespace: 'default',
+    ca: { pem: plane.caPem },
+    token: { kind: 'file', path: tokenFile },
+  })
+  const disturb = (round: string) =>
+    Promise.all([
+      direct.patch({ ...CONFIG_MAP, namespace, name: 'c1' }, { type: 'merge', body: { data: { round } } }),
+      direct.create(configMap(namespace, `new-${round}`)),
+      direct.delete({ ...CONFIG_MAP, namespace, name: `c${Number.parseInt(round, 36) % count}` }).catch(() => undefined),
+    ])
+  const settled = async () => {
+    await equalsTruth(direct, namespace, informer)
+    expect(heard.believed).toEqual(await truth(direct, namespace))
+    expect(heard.wrong).toEqual([])
+  }
+
+  beforeAll(async () => {
+    plane = await privateCluster({ liftLimits: true })
+    tokenFile = join(await mkdtemp(join(tmpdir(), 'kube-token-')), 'token')
+    await writeFile(tokenFile, plane.token)
+    direct = await openTestKube(plane)
+    proxy = await startFaultProxy({ target: { host: '127.0.0.1', port: Number(new URL(plane.url).port) } })
+    await direct.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } })
+    await mapBounded(
+      Array.from({ length: count }, (_, index) => `c${index}`),
+      32,
+      (name) => direct.create(configMap(namespace, name, { name })),
+    )
+    informer = startInformer(
+      { kube: openClosing(proxied()), clock, log },
+      { kind: CONFIG_MAP, namespace, project: versionOf, backoff, idleMs: 1_000 },
+    )
+    heard = listener(informer)
+    await informer.whenSynced()
+  }, 240_000)
+
+  afterAll(async () => {
+    await informer.stop()
+    await proxy.close()
+    await plane.stop()
+    await rm(join(tokenFile, '..'), { recursive: true })
+  })
+
+  test('holds everything after its first list', async () => {
+    expect(informer.size).toBeGreaterThanOrEqual(count)
+    await settled()
+    expect(informer.contactAgeMs).toBeLessThan(60_000)
+  })
+
+  test('is right after the API server was killed and restarted', async () => {
+    await disturb('a1')
+    await plane.kill('kube-apiserver')
+    await waitFor('the informer to notice', () => informer.lastError)
+    expect(informer.size).toBeGreaterThanOrEqual(count - 5)
+    await plane.start('kube-apiserver')
+    await disturb('a2')
+    await settled()
+  }, 120_000)
+
+  test('is right after its position was forgotten while it was away', async () => {
+    const lists = informer.lists
+    proxy.cut()
+    await disturb('b1')
+    // A restarted server remembers nothing from before its start: resuming there is answered with 410.
+    await plane.kill('kube-apiserver')
+    await plane.start('kube-apiserver')
+    await disturb('b2')
+    expect(informer.get(`${namespace}/new-b1`)).toBeUndefined()
+    proxy.heal()
+    await settled()
+    expect(informer.lists).toBe(lists + 1)
+  }, 120_000)
+
+  test('is right after cuts in the middle of events', async () => {
+    for (let round = 0; round < 10; round++) {
+      proxy.resetAfter(400 + 117 * round, 'toClient')
+      await disturb(`d${round}`)
+      await disturb(`e${round}`)
+      proxy.heal()
+    }
+    await settled()
+  }, 120_000)
+
+  test('is right after a connection that stayed open and carried nothing', async () => {
+    await disturb('f1')
+    proxy.halfOpen()
+    await disturb('f2')
+    await waitFor('the informer to notice', () => informer.lastError)
+    proxy.heal()
+    await disturb('f3')
+    await settled()
+  }, 120_000)
+
+  test('goes on under a new token when the old one is refused', async () => {
+    const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot', namespace } }
+    await direct.create(account)
+    await direct.create({
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRoleBinding',
+      metadata: { name: 'robot' },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
+      subjects: [{ kind: 'ServiceAccount', name: 'robot', namespace }],
+    })
+    const tokenOf = async (name: string) => {
+      const secret = await direct.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace } })
+      const boundObjectRef = { apiVersion: 'v1', kind: 'Secret', name, uid: secret.metadata.uid }
+      const answer = await direct.request('POST', `/api/v1/namespaces/${namespace}/serviceaccounts/robot/token`, {
+        body: { spec: { boundObjectRef } },
+      })
+      return (JSON.parse(answer.text) as { status: { token: string } }).status.token
+    }
+    await writeFile(tokenFile, await tokenOf('one'))
+    await waitFor('a request under the first token', () => informer.lastError === undefined)
+    const second = await tokenOf('two')
+    // A token bound to a Secret dies with it.
+    await direct.delete({ apiVersion: 'v1', kind: 'Secret', namespace, name: 'one' })
+    await writeFile(tokenFile, second)
+    proxy.cut()
+    await disturb('h1')
+    proxy.heal()
+    await settled()
+  }, 120_000)
+
+  test('leaves no socket behind', async () => {
+    await informer.stop()
+    await waitFor('the watch to be closed', () => proxy.connections.open <= 2)
+    expect(informer.size).toBeGreaterThan(0)
+  })
+})
+
+test('a kind that does not exist yet is waited for, in pages where the server cannot stream', async () => {
+  const at = await cluster({ controllers: false })
+  const kube = await openTestKube(at)
+  const namespace = await at.namespace()
+  const group = `g${randomBytes(4).toString('hex')}.example.com`
+  const kind = { apiVersion: `${group}/v1`, kind: 'Widget' }
+  const informers = [true, false].map((streamLists) =>
+    startInformer({ kube, clock, log }, { kind, namespace, project: versionOf, backoff, streamLists, pageSize: 2 }),
+  )
+  await waitFor('a refusal', () => informers.every((informer) => informer.lastError))
+  expect(informers.map((informer) => informer.synced)).toEqual([false, false])
+  await kube.create(widgetDefinition(group))
+  await Promise.all(informers.map((informer) => informer.whenSynced()))
+  for (const name of ['a', 'b', 'c', 'd', 'e'])
+    await kube.apply({ ...kind, metadata: { name, namespace }, spec: { size: 1 } }, { fieldManager: 'test' })
+  await waitFor('all of them', () => informers.every((informer) => informer.size === 5))
+  await Promise.all(informers.map((informer) => informer.stop()))
+  await kube.delete({ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', name: `widgets.${group}` })
+})
+
+test('selectors and metadata alone: only what is asked for is kept, and leaving the selection is a deletion', async () => {
+  const at = await cluster({ controllers: false })
+  const kube = await openTestKube(at)
+  const namespace = await at.namespace()
+  await kube.create(configMap(namespace, 'in', { secret: 'x' }, { team: 'one' }))
+  await kube.create(configMap(namespace, 'out', {}, { team: 'two' }))
+  const informer = startInformer({ kube, clock, log }, { kind: CONFIG_MAP, namespace, labelSelector: 'team=one', metadataOnly: true })
+  const seen: string[] = []
+  await informer.whenSynced()
+  informer.onChange(({ type, key }) => seen.push(`${type} ${key}`))
+  informer.onChange(() => {
+    throw new Error('a handler that fails')
+  })
+  expect(informer.get(`${namespace}/in`)).toMatchObject({ kind: 'ConfigMap', metadata: { name: 'in' } })
+  expect(informer.get(`${namespace}/in`)?.data).toBeUndefined()
+  await kube.patch({ ...CONFIG_MAP, namespace, name: 'in' }, { type: 'merge', body: { metadata: { labels: { team: 'two' } } } })
+  await waitFor('the deletion', () => informer.size === 0)
+  expect(seen).toEqual([`added ${namespace}/in`, `deleted ${namespace}/in`])
+  await informer.stop()
+})

@@ -1,0 +1,238 @@
+// A copy of all objects of a kind that heals itself: list, then watch, for ever. Whatever breaks is tried again with back-off; what is
+// known stays until a complete new list replaces it, and handlers are told the difference.
+//
+// States: listing (no position) → watching (position known). A watch that ends is resumed at its position; a position that the server
+// forgot, an event that cannot be read and every other refusal lead back to listing.
+import { type BackoffPolicy, backoffDelayMs, uniform } from '@brokkr/runtime/backoff.ts'
+import type { Clock } from '@brokkr/runtime/clock.ts'
+import type { Log } from '@brokkr/runtime/log.ts'
+import { hasReason, KubeError } from './api-error.ts'
+import { type Change, InformerCache } from './informer-cache.ts'
+import type { CallOptions, Kube, Selection, WatchEvent } from './kube.ts'
+import type { Kind, KubeObject } from './object.ts'
+
+export interface InformerOptions<T> extends Selection {
+  kind: Kind
+  /** What is kept of an object; default everything. */
+  project?: ((object: KubeObject) => T) | undefined
+  as?: CallOptions['as']
+  pageSize?: number | undefined
+  /** A watch on which nothing came for so long is taken for dead. The server sends a bookmark about once a minute. */
+  idleMs?: number | undefined
+  backoff?: BackoffPolicy | undefined
+  /** Lists come as a stream of events where the server can; default true. */
+  streamLists?: boolean | undefined
+}
+
+export interface InformerDeps {
+  kube: Kube
+  clock: Clock
+  log: Log
+}
+
+const BACKOFF: BackoffPolicy = { baseMs: 500, maxMs: 30_000, jitter: 'equal' }
+/** A watch that lasted so long counts as healthy. */
+const HEALTHY_MS = 5_000
+const INITIAL_EVENTS_END = 'k8s.io/initial-events-end'
+
+export function startInformer(deps: InformerDeps, options: InformerOptions<KubeObject> & { project?: undefined }): Informer<KubeObject>
+export function startInformer<T>(deps: InformerDeps, options: InformerOptions<T> & { project: (object: KubeObject) => T }): Informer<T>
+export function startInformer<T>(deps: InformerDeps, options: InformerOptions<T>): Informer<T> {
+  return new Informer(deps, options)
+}
+
+export class Informer<T> {
+  readonly kind: Kind
+  readonly #deps: InformerDeps
+  readonly #options: InformerOptions<T>
+  readonly #cache: InformerCache<T>
+  readonly #handlers = new Set<(change: Change<T>) => void>()
+  readonly #stopping = new AbortController()
+  readonly #firstList = Promise.withResolvers<void>()
+  readonly #running: Promise<void>
+  #synced = false
+  #position: string | undefined
+  #failures = 0
+  #streams: boolean
+  #contactMs = Number.NEGATIVE_INFINITY
+  #lastError: Error | undefined
+  #lists = 0
+
+  constructor(deps: InformerDeps, options: InformerOptions<T>) {
+    this.kind = options.kind
+    this.#deps = deps
+    this.#options = options
+    this.#cache = new InformerCache(options.project ?? ((object) => object as T))
+    this.#streams = options.streamLists !== false
+    this.#running = this.#run()
+  }
+
+  get(key: string): T | undefined {
+    return this.#cache.get(key)
+  }
+
+  entries(): Iterable<[string, T]> {
+    return this.#cache.entries()
+  }
+
+  get size(): number {
+    return this.#cache.size
+  }
+
+  /** True once a list was complete; it stays so. */
+  get synced(): boolean {
+    return this.#synced
+  }
+
+  /** Since the server last sent anything; Infinity before the first time. */
+  get contactAgeMs(): number {
+    return this.#deps.clock.monotonicMs() - this.#contactMs
+  }
+
+  /** Why it is not watching right now; undefined while it does. */
+  get lastError(): Error | undefined {
+    return this.#lastError
+  }
+
+  /** Complete lists so far. */
+  get lists(): number {
+    return this.#lists
+  }
+
+  /** Told of every change, after what is known already came as `added`. A handler that throws is logged, nothing more. */
+  onChange(handler: (change: Change<T>) => void): () => void {
+    for (const [key, value] of this.#cache.entries()) this.#tell(handler, { type: 'added', key, value })
+    this.#handlers.add(handler)
+    return () => void this.#handlers.delete(handler)
+  }
+
+  async whenSynced(signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted()
+    const { promise, reject } = Promise.withResolvers<never>()
+    const abort = (): void => reject(signal?.reason as Error)
+    signal?.addEventListener('abort', abort, { once: true })
+    await Promise.race([this.#firstList.promise, promise]).finally(() => signal?.removeEventListener('abort', abort))
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort(new Error(`the informer of ${this.kind.kind} was stopped`))
+    this.#handlers.clear()
+    await this.#running
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping
+    while (!signal.aborted) {
+      const startedMs = this.#deps.clock.monotonicMs()
+      try {
+        await this.#turn()
+        this.#lastError = undefined
+        // A server that ends every watch at once is not healthy either.
+        if (this.#deps.clock.monotonicMs() - startedMs >= HEALTHY_MS) this.#failures = 0
+        else await this.#pause()
+      } catch (error) {
+        if (signal.aborted) return
+        if (this.#deps.clock.monotonicMs() - startedMs >= HEALTHY_MS) this.#failures = 0
+        if (this.#noteFailure(error)) await this.#pause()
+      }
+    }
+  }
+
+  async #turn(): Promise<void> {
+    if (this.#position === undefined && this.#streams) return this.#follow({ sendInitialEvents: true }, this.#cache.newList())
+    if (this.#position === undefined) await this.#list()
+    return this.#follow({ resourceVersion: this.#position }, undefined)
+  }
+
+  async #list(): Promise<void> {
+    const fresh = this.#cache.newList()
+    let position = ''
+    for await (const page of this.#deps.kube.pages(this.kind, { ...this.#selection(), pageSize: this.#options.pageSize })) {
+      this.#touch()
+      for (const object of page.items) fresh.set(...this.#cache.entryOf(object))
+      position = page.resourceVersion
+    }
+    this.#complete(fresh, position)
+  }
+
+  /** With `fresh`, events fill a new list until the server marks its end. */
+  async #follow(
+    start: { resourceVersion?: string | undefined; sendInitialEvents?: boolean },
+    fresh: ReturnType<InformerCache<T>['newList']> | undefined,
+  ): Promise<void> {
+    let filling = fresh
+    const options = { ...this.#selection(), ...start, idleMs: this.#options.idleMs ?? 90_000, serverTimeoutMs: uniform(300_000, 600_000) }
+    for await (const event of this.#deps.kube.watch(this.kind, options)) {
+      this.#touch()
+      if (filling && event.type === 'BOOKMARK' && event.object.metadata.annotations?.[INITIAL_EVENTS_END] === 'true') {
+        this.#complete(filling, event.object.metadata.resourceVersion ?? '')
+        filling = undefined
+      } else if (filling) this.#fill(filling, event)
+      else this.#take(event)
+    }
+    if (filling) throw new KubeError(`list ${this.kind.kind}: the stream ended before the list was complete`, { reason: 'Unreachable' })
+  }
+
+  #fill(fresh: ReturnType<InformerCache<T>['newList']>, event: WatchEvent): void {
+    if (event.type === 'BOOKMARK') return
+    const [key, entry] = this.#cache.entryOf(event.object)
+    if (event.type === 'DELETED') fresh.delete(key)
+    else fresh.set(key, entry)
+  }
+
+  #take(event: WatchEvent): void {
+    this.#lastError = undefined
+    if (event.type === 'DELETED') this.#tellAll(this.#cache.remove(event.object))
+    else if (event.type !== 'BOOKMARK') this.#tellAll(this.#cache.put(event.object))
+    this.#position = event.object.metadata.resourceVersion ?? this.#position
+  }
+
+  #complete(fresh: ReturnType<InformerCache<T>['newList']>, position: string): void {
+    const changes = this.#cache.replaceAll(fresh)
+    this.#position = position
+    this.#synced = true
+    this.#lastError = undefined
+    this.#lists++
+    this.#tellAll(changes)
+    this.#firstList.resolve()
+  }
+
+  /** Decides where the next turn begins. False: at once, without a pause. */
+  #noteFailure(error: unknown): boolean {
+    this.#lastError = error instanceof Error ? error : new Error(String(error))
+    const listing = this.#position === undefined
+    if (!hasReason(error, 'Unreachable', 'TimedOut', 'TooManyRequests', 'ServiceUnavailable', 'InternalError', 'ServerTimeout', 'Timeout'))
+      this.#position = undefined
+    // Older servers refuse the streamed list; one that is not fresh may never finish it. Pages work everywhere.
+    if (listing && hasReason(error, 'Invalid', 'BadRequest', 'TimedOut')) this.#streams = false
+    this.#deps.log.debug('informer interrupted', { kind: this.kind.kind, error: this.#lastError.message, failures: this.#failures })
+    return !hasReason(error, 'Expired', 'Gone', 'Invalid', 'BadRequest') || this.#failures++ > 0
+  }
+
+  async #pause(): Promise<void> {
+    await this.#deps.clock
+      .sleep(backoffDelayMs(this.#options.backoff ?? BACKOFF, this.#failures++), this.#stopping.signal)
+      .catch(() => undefined)
+  }
+
+  #selection(): Selection & Pick<CallOptions, 'signal' | 'as'> {
+    const { namespace, labelSelector, fieldSelector, metadataOnly, as } = this.#options
+    return { namespace, labelSelector, fieldSelector, metadataOnly, as, signal: this.#stopping.signal }
+  }
+
+  #touch(): void {
+    this.#contactMs = this.#deps.clock.monotonicMs()
+  }
+
+  #tellAll(changes: readonly Change<T>[]): void {
+    for (const change of changes) for (const handler of this.#handlers) this.#tell(handler, change)
+  }
+
+  #tell(handler: (change: Change<T>) => void, change: Change<T>): void {
+    try {
+      handler(change)
+    } catch (error) {
+      this.#deps.log.error('informer handler failed', { kind: this.kind.kind, key: change.key, error: String(error) })
+    }
+  }
+}

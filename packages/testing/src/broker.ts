@@ -1,0 +1,62 @@
+// A real broker as a process on a database of its own, with an admin's client. Settings by environment, as operators give them.
+import { randomBytes } from 'node:crypto'
+import { type Client, createClient } from '@brokkr/contract/client.ts'
+import type { Agent } from '@brokkr/contract/agent.ts'
+import type { Generator } from '@brokkr/contract/generator.ts'
+import { makePak } from '@brokkr/contract/pak.ts'
+import { freePort } from '@brokkr/local/free-ports.ts'
+import { database } from './postgres.ts'
+import { logLine, type ProgramProcess, startProgram } from './program.ts'
+
+export type TestBroker = ProgramProcess & {
+  readonly url: string
+  readonly databaseUrl: string
+  readonly adminPak: string
+  readonly admin: Client
+  clientOf(pak: string): Client
+  /** The same broker again after a kill: same port, database and keys. */
+  again(): Promise<TestBroker>
+}
+
+export async function startTestBroker(options: { databaseUrl?: string; env?: Record<string, string> } = {}): Promise<TestBroker> {
+  const databaseUrl = options.databaseUrl ?? (await database()).url
+  const { pak, hash } = await makePak()
+  const port = await freePort()
+  const env = {
+    DATABASE_URL: databaseUrl,
+    BROKKR__SERVER__PORT: String(port),
+    BROKKR__BROKER__PAK_HASH: hash,
+    BROKKR__BROKER__ENCRYPTION_KEY: randomBytes(32).toString('hex'),
+    BROKKR__LOG__LEVEL: 'debug',
+    ...options.env,
+  }
+  return run({ url: `http://127.0.0.1:${port}`, databaseUrl, adminPak: pak, env })
+}
+
+async function run(given: { url: string; databaseUrl: string; adminPak: string; env: Record<string, string> }): Promise<TestBroker> {
+  const { url, databaseUrl, adminPak, env } = given
+  const program = await startProgram({ name: 'broker', main: 'packages/broker/src/main.ts', env })
+  await logLine(program, 'broker ready')
+  const clientOf = (pak: string) => createClient({ baseUrl: url, pak: () => pak, userAgent: 'brokkr-test' })
+  return Object.assign(program, { url, databaseUrl, adminPak, admin: clientOf(adminPak), clientOf, again: () => run(given) })
+}
+
+export type TestTenant = { readonly generator: Generator; readonly pak: string; readonly client: Client }
+
+/** A generator with its own client; names are unique per call. */
+export async function makeGenerator(broker: TestBroker, name: string = unique('generator')): Promise<TestTenant> {
+  const { generator, pak } = await broker.admin.createGenerator({ body: { name } })
+  return { generator, pak, client: broker.clientOf(pak) }
+}
+
+export type TestAgent = { readonly agent: Agent; readonly pak: string; readonly client: Client }
+
+/** An ACTIVE agent registered with the given generators. */
+export async function makeAgent(broker: TestBroker, options: { name?: string; labels?: string[]; generators: TestTenant[] }): Promise<TestAgent> {
+  const name = options.name ?? unique('agent')
+  const generator_ids = options.generators.map(({ generator }) => generator.id)
+  const { agent, initial_pak } = await broker.admin.createAgent({ body: { name, cluster_name: name, status: 'ACTIVE', labels: options.labels ?? [], generator_ids } })
+  return { agent, pak: initial_pak, client: broker.clientOf(initial_pak) }
+}
+
+export const unique = (word: string): string => `${word}-${randomBytes(4).toString('hex')}`

@@ -1,0 +1,73 @@
+// A follower of the agent stream for tests: reads frames as they come and remembers them in order. It knows the wire and
+// nothing of the agent.
+import { request } from 'node:http'
+import type { IncomingMessage } from 'node:http'
+import { type Frame, type FrameOf, parseFrame } from '@brokkr/contract/stream.ts'
+import { waitFor } from './wait-for.ts'
+
+export type Follower = {
+  readonly frames: Frame[]
+  readonly status: number
+  /** Waits for a frame of this type that satisfies `is`, among those that came and those that come. */
+  frame<T extends Frame['type']>(type: T, is?: (frame: FrameOf<T>) => boolean): Promise<FrameOf<T>>
+  /** What the stream says should run: stack → rev and object, after all frames so far. */
+  wanted(): Map<string, { rev: number; objectId: string | null }>
+  readonly ended: Promise<void>
+  pause(): void
+  resume(): void
+  close(): void
+}
+
+export async function followStream(url: string, options: { agentId: string; pak: string; cursor?: string; query?: Record<string, string> }): Promise<Follower> {
+  const query = new URLSearchParams({ ...(options.cursor === undefined ? {} : { cursor: options.cursor }), ...options.query })
+  const response = await open(`${url}/api/v1/agents/${options.agentId}/stream?${query}`, options.pak)
+  const frames: Frame[] = []
+  const ended = read(response, (line) => {
+    const frame = parseFrame(line)
+    if (frame !== null) frames.push(frame)
+  })
+  return {
+    frames,
+    status: response.statusCode ?? 0,
+    ended,
+    wanted: () => wantedOf(frames),
+    frame: (type, is = () => true) =>
+      waitFor(`frame ${type}`, () => frames.find((frame): frame is FrameOf<typeof type> => frame.type === type && is(frame as FrameOf<typeof type>)), {
+        onTimeout: () => `frames so far: ${frames.map((frame) => frame.type).join(' ')}`,
+      }),
+    pause: () => void response.pause(),
+    resume: () => void response.resume(),
+    close: () => void response.destroy(),
+  }
+}
+
+function open(url: string, pak: string): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { headers: { authorization: `Bearer ${pak}` } }, resolve)
+    sent.on('error', reject)
+    sent.end()
+  })
+}
+
+async function read(response: IncomingMessage, onLine: (line: string) => void): Promise<void> {
+  let rest = ''
+  response.setEncoding('utf8')
+  try {
+    for await (const chunk of response as AsyncIterable<string>) {
+      const lines = (rest + chunk).split('\n')
+      rest = lines.pop() ?? ''
+      for (const line of lines) onLine(line)
+    }
+  } catch {
+    // A cut stream simply ends; tests look at the frames that came.
+  }
+}
+
+function wantedOf(frames: readonly Frame[]): Map<string, { rev: number; objectId: string | null }> {
+  const wanted = new Map<string, { rev: number; objectId: string | null }>()
+  for (const frame of frames) {
+    if (frame.type === 'put') wanted.set(frame.stack_id, { rev: frame.rev, objectId: frame.object?.id ?? null })
+    else if (frame.type === 'del') wanted.delete(frame.stack_id)
+  }
+  return wanted
+}

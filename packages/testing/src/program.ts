@@ -1,0 +1,69 @@
+// A program of ours as a real process: started from its source file with nothing but environment, ready when its log says so,
+// killed by pid. Its folder and pid belong to the run, so that a killed test leaves nothing.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type OwnedProcess, spawnOwned } from '@brokkr/local/spawn-owned.ts'
+import { askServers } from './servers-client.ts'
+import { waitFor } from './wait-for.ts'
+
+export type ProgramProcess = {
+  readonly folder: string
+  readonly pid: number
+  readonly exited: OwnedProcess['exited']
+  kill(signal?: NodeJS.Signals): Promise<void>
+  /** SIGTERM and its exit code. */
+  stop(): Promise<number | null>
+  logTail(lines?: number): string
+  /** Every line of its log that is JSON. */
+  lines(): Record<string, unknown>[]
+}
+
+/** `main` is a file of the workspace, such as `packages/broker/src/main.ts`. */
+export async function startProgram(options: { name: string; main: string; env: Record<string, string>; folder?: string }): Promise<ProgramProcess> {
+  const folder = options.folder ?? (await askServers('loan.folder', { kind: 'plain' }))
+  const main = fileURLToPath(new URL(`../../../${options.main}`, import.meta.url))
+  const logFile = join(folder, `${options.name}.log`)
+  const owned = spawnOwned({ name: options.name, command: process.execPath, args: [main], cwd: folder, env: options.env, logFile })
+  await askServers('loan.note', { folder, processes: [{ pid: owned.pid, startTime: owned.startTime }] })
+  return {
+    folder,
+    pid: owned.pid,
+    exited: owned.exited,
+    kill: async (signal = 'SIGKILL') => {
+      owned.kill(signal)
+      await owned.exited
+    },
+    stop: async () => {
+      owned.kill('SIGTERM')
+      return (await owned.exited).code
+    },
+    logTail: (lines) => owned.logTail(lines),
+    lines: () => jsonLines(readFileSync(logFile).subarray(owned.logStart).toString('utf8')),
+  }
+}
+
+/** The first log line with this message; fails with the end of the log when the program ends or stays silent. */
+export async function logLine(program: ProgramProcess, message: string): Promise<Record<string, unknown>> {
+  let hasEnded = false
+  void program.exited.then(() => (hasEnded = true))
+  return waitFor(
+    `log line "${message}"`,
+    () => {
+      const found = program.lines().find((line) => line['msg'] === message)
+      if (found === undefined && hasEnded) throw new Error(`the program ended:\n${program.logTail(20)}`)
+      return found
+    },
+    { limitMs: 60_000, onTimeout: () => program.logTail(20) },
+  )
+}
+
+function jsonLines(text: string): Record<string, unknown>[] {
+  return text.split('\n').flatMap((line) => {
+    try {
+      return line.startsWith('{') ? [JSON.parse(line) as Record<string, unknown>] : []
+    } catch {
+      return []
+    }
+  })
+}

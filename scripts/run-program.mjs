@@ -1,0 +1,44 @@
+// Runs a program for a script: its output is kept for the failure message, it hears the signals that we get, and it is
+// gone when we are. No shell.
+import { spawn } from 'node:child_process'
+
+const running = new Set()
+let stopSignal = null
+
+/** Set once a signal arrived: no further step may begin. */
+export const stopped = () => stopSignal
+
+/** Passes SIGINT and SIGTERM on to what runs; a second signal kills it. */
+export function forwardSignals() {
+  for (const signal of ['SIGINT', 'SIGTERM']) {
+    process.on(signal, () => {
+      const isSecond = stopSignal !== null
+      stopSignal = signal
+      for (const child of running) child.kill(isSecond ? 'SIGKILL' : signal)
+      if (running.size === 0) process.exit(130)
+    })
+  }
+}
+
+/** @returns {Promise<{ code: number, output: string }>} `onLine` sees each line as it comes */
+export function runProgram(command, args, { cwd, env = process.env, inherit = false, onLine = () => {}, limitMs } = {}) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { cwd, env, stdio: inherit ? 'inherit' : ['ignore', 'pipe', 'pipe'] })
+    running.add(child)
+    const timer = limitMs === undefined ? undefined : setTimeout(() => child.kill('SIGTERM'), limitMs)
+    let output = ''
+    for (const stream of inherit ? [] : [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8')
+      stream.on('data', (text) => {
+        output = (output + text).slice(-2_000_000)
+        for (const line of text.split('\n')) if (line.trim() !== '') onLine(line)
+      })
+    }
+    child.on('error', reject)
+    child.on('close', (code, signal) => {
+      clearTimeout(timer)
+      running.delete(child)
+      resolve({ code: code ?? (signal === null ? 1 : 128), output })
+    })
+  })
+}

@@ -1,0 +1,17 @@
+// npm run warm: prepares every cache ahead (packages, Kubernetes, kubectl for the comparisons) and says what it did.
+import { prepareParts } from './parts.mjs'
+import { forwardSignals } from './run-program.mjs'
+import { setUp } from './setup.mjs'
+import { createSteps, tellFailure } from './steps.mjs'
+
+forwardSignals()
+try {
+  const steps = createSteps({ plain: process.argv.includes('--plain') })
+  const node = await setUp(steps)
+  const missing = await prepareParts(steps, node, ['kubernetes', 'kubectl'])
+  process.stdout.write(missing.length === 0 ? 'everything is warm\n' : `not ready: ${missing.join(', ')}\n`)
+  process.exitCode = missing.length === 0 ? 0 : 1
+} catch (error) {
+  tellFailure(error)
+  process.exitCode = 1
+}
