@@ -2,7 +2,10 @@ import { defineConfig } from 'vitest/config'
 import { testFiles } from './scripts/test-files.mjs'
 
 // Which servers a test file needs is read from its imports (scripts/test-files.mjs), so that a run of pure files starts none.
-const files = testFiles(import.meta.dirname, { tier: process.env['BROKKR_TEST_TIER'] ?? 'all', without: process.env['BROKKR_TEST_WITHOUT'] ?? '' })
+const files = testFiles(import.meta.dirname, {
+  tier: process.env['BROKKR_TEST_TIER'] ?? 'all',
+  without: process.env['BROKKR_TEST_WITHOUT'] ?? '',
+})
 const shared = { isolate: false, setupFiles: ['./packages/testing/src/die-with-runner.ts'] } as const
 
 export default defineConfig({

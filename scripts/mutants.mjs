@@ -35,7 +35,9 @@ try {
 /** null when the test noticed; else what is wrong. A mutant is named <id> or <id>-<word>. */
 async function tryMutant(node, id) {
   const patch = join(root, 'mutants', `${id}.patch`)
-  const changed = readFileSync(patch, 'utf8').split('\n').filter((line) => /^[+-](?![+-]{2} )/.test(line)).length
+  const changed = readFileSync(patch, 'utf8')
+    .split('\n')
+    .filter((line) => /^[+-](?![+-]{2} )/.test(line)).length
   if (changed > changedLinesMax) return `changes ${changed} lines, at most ${changedLinesMax} are allowed`
   const scenario = id.split('-')[0]
   const files = listTests(root).filter((test) => readFileSync(join(root, test.file), 'utf8').includes(`[${scenario}]`))
@@ -45,7 +47,11 @@ async function tryMutant(node, id) {
     const applied = await runProgram('git', ['apply', '--whitespace=nowarn', patch], { cwd: copy })
     if (applied.code !== 0) return `the patch does not apply: ${applied.output.trim().split('\n')[0]}`
     const names = ['-t', `\\[${scenario}\\]`]
-    const run = await runProgram(node, [join(copy, 'node_modules', 'vitest', 'vitest.mjs'), 'run', ...names, ...files.map((test) => test.file)], { cwd: copy, env: workspaceEnv(node) })
+    const run = await runProgram(
+      node,
+      [join(copy, 'node_modules', 'vitest', 'vitest.mjs'), 'run', ...names, ...files.map((test) => test.file)],
+      { cwd: copy, env: workspaceEnv(node) },
+    )
     if (run.code === 0) return 'SURVIVED: the test passes although the guarantee is broken'
     return /Tests .*failed/.test(run.output) ? null : 'no test ran to its end: the mutant breaks the build, not the guarantee'
   } finally {
@@ -64,5 +70,6 @@ async function copyTree() {
 
 function symlinkModules(copy) {
   cpSync(join(root, 'node_modules', '@brokkr'), join(copy, 'node_modules', '@brokkr'), { recursive: true, verbatimSymlinks: true })
-  for (const name of readdirSync(join(root, 'node_modules'))) if (name !== '@brokkr') symlinkSync(join(root, 'node_modules', name), join(copy, 'node_modules', name))
+  for (const name of readdirSync(join(root, 'node_modules')))
+    if (name !== '@brokkr') symlinkSync(join(root, 'node_modules', name), join(copy, 'node_modules', name))
 }

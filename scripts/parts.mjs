@@ -13,7 +13,12 @@ export async function prepareParts(steps, node, wanted, { limitMs } = {}) {
   const missing = []
   for (const part of wanted.filter((name) => prepared.has(name))) {
     await steps.run(part, async (say) => {
-      const done = await runProgram(node, [join(root, 'scripts', 'prepare.ts'), part], { cwd: root, env: workspaceEnv(node), onLine: say, limitMs })
+      const done = await runProgram(node, [join(root, 'scripts', 'prepare.ts'), part], {
+        cwd: root,
+        env: workspaceEnv(node),
+        onLine: say,
+        limitMs,
+      })
       if (done.code === 0) return { detail: tail(done.output, 1) }
       missing.push(part)
       return { mark: '✖', detail: tail(done.output, 6) }

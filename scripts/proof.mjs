@@ -19,7 +19,9 @@ try {
   const node = await setUp(steps)
   const commit = (await runProgram('git', ['rev-parse', 'HEAD'], { cwd: root })).output.trim()
   const report = readReport(commit)
-  const tests = listTests(root).filter((test) => !test.peers && isSized(test.file) && (wanted.length === 0 || wanted.some((word) => test.file.includes(word))))
+  const tests = listTests(root).filter(
+    (test) => !test.peers && isSized(test.file) && (wanted.length === 0 || wanted.some((word) => test.file.includes(word))),
+  )
   await prepareParts(steps, node, [...new Set(tests.flatMap((test) => test.parts))])
   for (const { file } of tests) {
     if (stopped() !== null) break

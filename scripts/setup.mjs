@@ -20,13 +20,22 @@ export async function setUp(steps) {
 }
 
 /** The environment in which `node`, `tsc`, `vitest` … are those of the workspace. */
-export const workspaceEnv = (node) => ({ ...process.env, PATH: [dirname(node), join(root, 'node_modules', '.bin'), process.env.PATH].join(delimiter) })
+export const workspaceEnv = (node) => ({
+  ...process.env,
+  PATH: [dirname(node), join(root, 'node_modules', '.bin'), process.env.PATH].join(delimiter),
+})
 
 async function checkMachine() {
   const [major] = process.versions.node.split('.').map(Number)
-  if (major < 18) throw new StepFailed({ what: 'Node is too old', why: `${process.versions.node} runs here, 18 or newer is needed`, next: 'install Node 18 or newer (24 is then used from a package)' })
+  if (major < 18)
+    throw new StepFailed({
+      what: 'Node is too old',
+      why: `${process.versions.node} runs here, 18 or newer is needed`,
+      next: 'install Node 18 or newer (24 is then used from a package)',
+    })
   const npm = await runProgram('npm', ['--version']).catch(() => null)
-  if (npm === null || npm.code !== 0) throw new StepFailed({ what: 'npm is missing', why: 'the packages are installed by npm', next: 'install npm, which comes with Node' })
+  if (npm === null || npm.code !== 0)
+    throw new StepFailed({ what: 'npm is missing', why: 'the packages are installed by npm', next: 'install npm, which comes with Node' })
   const free = statfsSync(root)
   const gib = (free.bavail * free.bsize) / 1024 ** 3
   return `node ${process.versions.node} · npm ${npm.output.trim()} · ${gib.toFixed(1)} GiB free`
@@ -38,7 +47,12 @@ async function installPackages(say) {
   say('npm ci')
   const done = await runProgram('npm', ['ci', '--loglevel=error', '--no-audit', '--no-fund'], { cwd: root })
   if (done.code !== 0) {
-    throw new StepFailed({ what: 'packages were not installed', why: `npm ci ended with ${done.code}`, log: done.output, next: 'check that the npm registry is reachable, then run the same command again' })
+    throw new StepFailed({
+      what: 'packages were not installed',
+      why: `npm ci ended with ${done.code}`,
+      log: done.output,
+      next: 'check that the npm registry is reachable, then run the same command again',
+    })
   }
   mkdirSync(dirname(stamp), { recursive: true })
   writeFileSync(stamp, hash)

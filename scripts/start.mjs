@@ -10,7 +10,11 @@ try {
   const node = await setUp(createSteps({ plain: args.includes('--plain') }))
   // A signal that came while packages were installed ends the start here, not after everything was started.
   if (stopped() !== null) process.exit(130)
-  const { code } = await runProgram(node, [join(root, 'packages', 'cli', 'src', 'main.ts'), 'up', '--foreground', ...args], { cwd: root, env: workspaceEnv(node), inherit: true })
+  const { code } = await runProgram(node, [join(root, 'packages', 'cli', 'src', 'main.ts'), 'up', '--foreground', ...args], {
+    cwd: root,
+    env: workspaceEnv(node),
+    inherit: true,
+  })
   process.exit(code)
 } catch (error) {
   tellFailure(error)

@@ -34,7 +34,8 @@ export function createSteps({ plain = false, out = process.stdout } = {}) {
 
 /** The end of a run that failed, as a person needs it. */
 export function tellFailure(error, out = process.stderr) {
-  const { what, why, log, next } = error instanceof StepFailed ? error : { what: 'unexpected error', why: error?.stack ?? String(error), log: '', next: undefined }
+  const { what, why, log, next } =
+    error instanceof StepFailed ? error : { what: 'unexpected error', why: error?.stack ?? String(error), log: '', next: undefined }
   out.write(`\nerror  ${what}\n  why   ${why}\n`)
   if (log) out.write(`  log   (last lines)\n${tail(log, 20).replace(/^/gm, '        ')}\n`)
   if (next) out.write(`  next  ${next}\n`)

@@ -12,7 +12,10 @@ interface Entry {
   readonly hasInstallScript?: boolean
   readonly inBundle?: boolean
 }
-const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as { lockfileVersion: number; packages: Record<string, Entry> }
+const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+  lockfileVersion: number
+  packages: Record<string, Entry>
+}
 
 /** Everything that is wrong with a lockfile, as sentences; empty when nothing is. */
 function problemsOf(packages: Record<string, Entry>): string[] {
@@ -33,7 +36,9 @@ test('[X36] the lockfile holds integrity for every package, no address and no in
   expect(problemsOf(lock.packages)).toEqual(allowedInstallScripts.map((path) => `${path} has an install script`))
   const good = { version: '1.0.0', integrity: 'sha512-x' }
   expect(problemsOf({ 'node_modules/a': good })).toEqual([])
-  expect(problemsOf({ 'node_modules/a': { ...good, resolved: 'https://example.invalid/a.tgz' } })).toEqual(['node_modules/a holds an address'])
+  expect(problemsOf({ 'node_modules/a': { ...good, resolved: 'https://example.invalid/a.tgz' } })).toEqual([
+    'node_modules/a holds an address',
+  ])
   expect(problemsOf({ 'node_modules/a': { version: '1.0.0' } })).toEqual(['node_modules/a has no integrity'])
   expect(problemsOf({ 'node_modules/a': { ...good, hasInstallScript: true } })).toEqual(['node_modules/a has an install script'])
 })
@@ -54,9 +59,17 @@ test('direct dependencies have exact versions, workspace ones a star', () => {
   expect(wrong).toEqual([])
 })
 
-const isExact = (name: string, version: string): boolean => (name.startsWith('@brokkr/') ? version === '*' : /^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))
+const isExact = (name: string, version: string): boolean =>
+  name.startsWith('@brokkr/') ? version === '*' : /^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version)
 
 test('npm is told to run no script, to fetch nothing by address, and to keep addresses out of the lockfile', () => {
   const settings = readFileSync(join(root, '.npmrc'), 'utf8').split('\n')
-  for (const line of ['ignore-scripts=true', 'omit-lockfile-registry-resolved=true', 'save-exact=true', 'allow-git=none', 'allow-remote=none']) expect(settings).toContain(line)
+  for (const line of [
+    'ignore-scripts=true',
+    'omit-lockfile-registry-resolved=true',
+    'save-exact=true',
+    'allow-git=none',
+    'allow-remote=none',
+  ])
+    expect(settings).toContain(line)
 })

@@ -26,7 +26,12 @@ try {
   const checks = tier === 'all' && args.length === 0 ? await runChecks(steps, node) : []
   const without = await prepare(steps, node)
   if (stopped() !== null) throw new Error(`stopped by ${stopped()}`)
-  const ran = await runVitest(node, { tier, without, args, report: tier === 'all' && args.length === 0 ? join(root, 'reports', 'tests.json') : undefined })
+  const ran = await runVitest(node, {
+    tier,
+    without,
+    args,
+    report: tier === 'all' && args.length === 0 ? join(root, 'reports', 'tests.json') : undefined,
+  })
   counts = { passed: ran.passed, failed: ran.failed + checks.length }
   if (ran.skipped > 0) lastLines.push(`${ran.skipped} tests did not run`)
 } catch (error) {
@@ -43,7 +48,9 @@ async function prepare(steps, node) {
   const { left } = testFiles(root, { tier, without: asked })
   for (const { file, parts } of left) lastLines.push(`left out by BROKKR_TEST_WITHOUT=${asked}: ${file} (needs ${parts.join(', ')})`)
   const absent = new Set(asked.split(',').filter(Boolean))
-  const inTier = listTests(root).filter((test) => (tier === 'peers') === test.peers && (tier !== 'quick' || test.parts.every((part) => part === 'postgres')))
+  const inTier = listTests(root).filter(
+    (test) => (tier === 'peers') === test.peers && (tier !== 'quick' || test.parts.every((part) => part === 'postgres')),
+  )
   const wanted = [...new Set(inTier.flatMap((test) => test.parts))].filter((part) => !absent.has(part))
   const missing = await prepareParts(steps, node, wanted, tier === 'peers' ? { limitMs: peersBudgetMs } : {})
   if (tier !== 'peers') return asked

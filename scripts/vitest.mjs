@@ -13,8 +13,16 @@ export async function runVitest(node, { tier, without = '', args = [], report })
   const env = { ...workspaceEnv(node), BROKKR_TEST_TIER: tier, BROKKR_TEST_WITHOUT: without, BROKKR_COUNTS_FILE: countsFile }
   mkdirSync(join(root, 'reports'), { recursive: true })
   if (report) rmSync(report, { force: true })
-  const reporters = ['--reporter=default', `--reporter=${join(root, 'scripts', 'counts-reporter.mjs')}`, ...(report ? ['--reporter=json', `--outputFile.json=${report}`] : [])]
-  const { code } = await runProgram(node, [join(root, 'node_modules', 'vitest', 'vitest.mjs'), 'run', ...reporters, ...args], { cwd: root, env, inherit: true })
+  const reporters = [
+    '--reporter=default',
+    `--reporter=${join(root, 'scripts', 'counts-reporter.mjs')}`,
+    ...(report ? ['--reporter=json', `--outputFile.json=${report}`] : []),
+  ]
+  const { code } = await runProgram(node, [join(root, 'node_modules', 'vitest', 'vitest.mjs'), 'run', ...reporters, ...args], {
+    cwd: root,
+    env,
+    inherit: true,
+  })
   const counts = existsSync(countsFile) ? JSON.parse(readFileSync(countsFile, 'utf8')) : { passed: 0, failed: 0, skipped: 0 }
   rmSync(dir, { recursive: true, force: true })
   return code !== 0 && counts.failed === 0 ? { ...counts, failed: 1 } : counts

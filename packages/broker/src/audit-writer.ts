@@ -26,10 +26,12 @@ export function createAuditWriter(deps: { sql: Sql; clock: Clock; log: Log; metr
     timer = null
     const batch = queue
     queue = []
-    writing = writing.then(() => writeAll(batch)).catch((error: unknown) => {
-      dropped.inc(batch.length)
-      deps.log.warn('audit rows of refused calls were not written', { rows: batch.length, error: error as Error })
-    })
+    writing = writing
+      .then(() => writeAll(batch))
+      .catch((error: unknown) => {
+        dropped.inc(batch.length)
+        deps.log.warn('audit rows of refused calls were not written', { rows: batch.length, error: error as Error })
+      })
     return writing
   }
   const writeAll = (batch: Deed[]): Promise<void> =>

@@ -3,9 +3,9 @@
 import { constants } from 'node:fs'
 import { lstat, mkdir, open, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { makePak } from '@brokkr/contract/pak.ts'
 import { recordDeed } from './audit.ts'
 import { systemActor } from './domain/actor.ts'
-import { makePak } from '@brokkr/contract/pak.ts'
 import { uuid7 } from './domain/uuid7.ts'
 import * as adminRole from './store/admin-role.ts'
 import * as generators from './store/generators.ts'
@@ -47,7 +47,12 @@ async function ensureSystemGenerator(sql: Sql): Promise<void> {
 async function firstAdminKey(sql: Sql, settings: BootstrapSettings): Promise<string | null> {
   const made = settings.pak_hash === null ? await makePak() : null
   const id = uuid7()
-  await adminRole.insert(sql, { id, name: made === null ? 'configured' : 'first', pak_hash: made?.hash ?? settings.pak_hash!, pak_short: made?.short ?? null })
+  await adminRole.insert(sql, {
+    id,
+    name: made === null ? 'configured' : 'first',
+    pak_hash: made?.hash ?? settings.pak_hash!,
+    pak_short: made?.short ?? null,
+  })
   await recordDeed(sql, { by: systemActor, action: 'pak.created', on: { type: 'pak', id } })
   if (made === null) return null
   // Written before the commit: a key that nobody can read would lock everybody out.
@@ -59,7 +64,10 @@ async function firstAdminKey(sql: Sql, settings: BootstrapSettings): Promise<str
 async function writeKeyFile(path: string, pak: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   const { mode } = await stat(dirname(path))
-  if ((mode & 0o077) !== 0) throw new Error(`${dirname(path)} is open to others: the first admin key is not written there; make it 0700 or set broker.admin_pak_file`)
+  if ((mode & 0o077) !== 0)
+    throw new Error(
+      `${dirname(path)} is open to others: the first admin key is not written there; make it 0700 or set broker.admin_pak_file`,
+    )
   await removeEarlierFile(path)
   const file = await open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600)
   try {
@@ -74,6 +82,7 @@ async function writeKeyFile(path: string, pak: string): Promise<void> {
 async function removeEarlierFile(path: string): Promise<void> {
   const found = await lstat(path).catch(() => null)
   if (found === null) return
-  if (!found.isFile() || found.uid !== process.getuid?.()) throw new Error(`${path} is not a plain file of this user: somebody else put it there; remove it or set broker.admin_pak_file`)
+  if (!found.isFile() || found.uid !== process.getuid?.())
+    throw new Error(`${path} is not a plain file of this user: somebody else put it there; remove it or set broker.admin_pak_file`)
   await rm(path)
 }

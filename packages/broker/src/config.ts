@@ -64,7 +64,12 @@ export type BrokerConfig = ConfigOf<typeof brokerTable>
 export function checkBrokerConfig(config: BrokerConfig): { path: string; problem: string }[] {
   const { host, tls_terminated_elsewhere } = config.server
   if (host === null || tls_terminated_elsewhere || ['127.0.0.1', '::1', 'localhost'].includes(host)) return []
-  return [{ path: 'server.host', problem: `${host} would serve plain HTTP to the network: put TLS in front and set server.tls_terminated_elsewhere = true, or leave it at 127.0.0.1` }]
+  return [
+    {
+      path: 'server.host',
+      problem: `${host} would serve plain HTTP to the network: put TLS in front and set server.tls_terminated_elsewhere = true, or leave it at 127.0.0.1`,
+    },
+  ]
 }
 
 export const listenHost = ({ server }: BrokerConfig): string => server.host ?? (server.tls_terminated_elsewhere ? '0.0.0.0' : '127.0.0.1')

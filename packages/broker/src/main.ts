@@ -2,13 +2,13 @@
 // Composition only; each opening registers its closing beside it.
 import { hostname } from 'node:os'
 import { systemClock } from '@brokkr/runtime/clock.ts'
-import { ConfigError } from '@brokkr/runtime/config-error.ts'
 import { loadConfig } from '@brokkr/runtime/config.ts'
+import { ConfigError } from '@brokkr/runtime/config-error.ts'
 import { createLifecycle } from '@brokkr/runtime/lifecycle.ts'
 import { createLog, type Log } from '@brokkr/runtime/log.ts'
 import { createMetrics } from '@brokkr/runtime/metrics.ts'
-import { checkStart } from '@brokkr/runtime/start-checks.ts'
 import type { Secret } from '@brokkr/runtime/secret.ts'
+import { checkStart } from '@brokkr/runtime/start-checks.ts'
 import type { Deed } from './audit.ts'
 import { createAuditWriter } from './audit-writer.ts'
 import { bootstrap } from './bootstrap.ts'
@@ -33,7 +33,13 @@ import { version } from './version.ts'
 export async function runBroker(options: { env: NodeJS.ProcessEnv; flags?: Record<string, unknown> }): Promise<void> {
   checkStart()
   try {
-    const config = await loadConfig({ table: brokerTable, env: options.env, flags: options.flags ?? {}, ignoredSections: ['agent', 'cli'], check: checkBrokerConfig })
+    const config = await loadConfig({
+      table: brokerTable,
+      env: options.env,
+      flags: options.flags ?? {},
+      ignoredSections: ['agent', 'cli'],
+      check: checkBrokerConfig,
+    })
     const log = createLog({ name: 'brokkr-broker', level: config.value.log.level, format: config.value.log.format })
     const lifecycle = createLifecycle({ log }, { graceMs: config.value.server.shutdown_seconds * 1000 })
     lifecycle.listenForSignals()
@@ -59,7 +65,13 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
   // The listener comes first, so that probes see a process that is alive while it waits for its database.
   const http = await startHttp(
     { clock, log, metrics, ready: () => trouble(), page: statusPage },
-    { host: listenHost(config), port: config.server.port, version, trustedProxies: config.server.trusted_proxies, limits: httpLimits(config) },
+    {
+      host: listenHost(config),
+      port: config.server.port,
+      version,
+      trustedProxies: config.server.trusted_proxies,
+      limits: httpLimits(config),
+    },
   )
   try {
     const database = await openStore(config, log)
@@ -120,7 +132,10 @@ async function openStore(config: BrokerConfig, log: Log): Promise<Database> {
 }
 
 function sealKeys({ broker }: BrokerConfig): [Buffer, ...Buffer[]] {
-  if (broker.encryption_key === null) throw new Error('broker.encryption_key (or encryption_key_file) is missing: manifests hold secrets and are stored only sealed; make a key with 64 hex digits and keep it safe')
+  if (broker.encryption_key === null)
+    throw new Error(
+      'broker.encryption_key (or encryption_key_file) is missing: manifests hold secrets and are stored only sealed; make a key with 64 hex digits and keep it safe',
+    )
   const key = (hex: Secret) => Buffer.from(hex.reveal(), 'hex')
   return [key(broker.encryption_key), ...broker.encryption_keys_previous.map(key)]
 }
@@ -136,11 +151,21 @@ const httpLimits = ({ limits }: BrokerConfig) => ({
 const nobody: Actor = { ...systemActor }
 
 function failedDeed({ clientAddress, userAgent, requestId, path, reason, shortToken }: AuthFailure): Deed {
-  return { by: { ...nobody, address: clientAddress, userAgent, requestId }, action: 'auth.failed', on: { type: 'pak', id: null }, details: { path, reason, ...(shortToken === null ? {} : { short_token: shortToken }) } }
+  return {
+    by: { ...nobody, address: clientAddress, userAgent, requestId },
+    action: 'auth.failed',
+    on: { type: 'pak', id: null },
+    details: { path, reason, ...(shortToken === null ? {} : { short_token: shortToken }) },
+  }
 }
 
 function deniedDeed({ principal, clientAddress, userAgent, requestId, endpoint, path, code }: Denied): Deed {
-  return { by: { kind: principal.kind, id: principal.id, address: clientAddress, userAgent, requestId }, action: 'auth.denied', on: { type: 'system', id: null }, details: { endpoint, path, code } }
+  return {
+    by: { kind: principal.kind, id: principal.id, address: clientAddress, userAgent, requestId },
+    action: 'auth.denied',
+    on: { type: 'system', id: null },
+    details: { endpoint, path, code },
+  }
 }
 
 if (import.meta.main) await runBroker({ env: process.env })

@@ -17,7 +17,11 @@ test('one bit flipped in any part, or a value moved to another row, column or ta
     broken[byte]! ^= 1
     expect(() => seal.open(place, broken), `byte ${byte}`).toThrow(UnsealFailed)
   }
-  for (const moved of [{ ...place, id: '0a000000-0000-4000-8000-000000000002' }, { ...place, column: 'other' }, { ...place, table: 'other' }]) {
+  for (const moved of [
+    { ...place, id: '0a000000-0000-4000-8000-000000000002' },
+    { ...place, column: 'other' },
+    { ...place, table: 'other' },
+  ]) {
     expect(() => seal.open(moved, sealed)).toThrow(UnsealFailed)
   }
   expect(() => seal.open(place, sealed.subarray(0, 20))).toThrow(UnsealFailed)

@@ -11,7 +11,8 @@ import { CliError } from './output.ts'
 const Context = z.object({ broker: z.string(), pak_file: z.string() })
 export type Context = z.output<typeof Context>
 
-export const contextFile = (env: NodeJS.ProcessEnv = process.env): string => join(env['XDG_CONFIG_HOME'] ?? join(homedir(), '.config'), 'brokkr', 'context.json')
+export const contextFile = (env: NodeJS.ProcessEnv = process.env): string =>
+  join(env['XDG_CONFIG_HOME'] ?? join(homedir(), '.config'), 'brokkr', 'context.json')
 
 export async function openClient(globals: Globals, env: NodeJS.ProcessEnv = process.env): Promise<Client> {
   const kept = await readContext(env)
@@ -36,7 +37,12 @@ async function readContext(env: NodeJS.ProcessEnv): Promise<Context | null> {
   const text = await readFile(contextFile(env), 'utf8').catch(() => null)
   if (text === null) return null
   const parsed = Context.safeParse(parseOrNull(text))
-  if (!parsed.success) throw new CliError('the saved context cannot be read', { where: contextFile(env), next: 'remove the file, then brokkr up', exitCode: 2 })
+  if (!parsed.success)
+    throw new CliError('the saved context cannot be read', {
+      where: contextFile(env),
+      next: 'remove the file, then brokkr up',
+      exitCode: 2,
+    })
   return parsed.data
 }
 

@@ -50,7 +50,9 @@ program
   .command('describe <what> <name>')
   .description('everything about one stack')
   .option('-o, --output <form>', 'json or text', 'text')
-  .action(async (what: string, name: string, options: { output: string }) => (await import('./commands/describe.ts')).describe(globals(), { what, name, ...options }))
+  .action(async (what: string, name: string, options: { output: string }) =>
+    (await import('./commands/describe.ts')).describe(globals(), { what, name, ...options }),
+  )
 
 program
   .command('broker')

@@ -28,7 +28,11 @@ export const clean = (text: string): string => text.replace(/[\p{Cc}\p{Cf}]/gu, 
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const cells = rows.map((row) => row.map(clean))
   const widths = head.map((title, at) => Math.max(title.length, ...cells.map((row) => row[at]?.length ?? 0)))
-  const line = (row: readonly string[]) => row.map((cell, at) => (at === head.length - 1 ? cell : cell.padEnd(widths[at]!))).join('  ').trimEnd()
+  const line = (row: readonly string[]) =>
+    row
+      .map((cell, at) => (at === head.length - 1 ? cell : cell.padEnd(widths[at]!)))
+      .join('  ')
+      .trimEnd()
   return [pc.bold(line(head)), ...cells.map(line)].join('\n')
 }
 
@@ -36,7 +40,13 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
 export function tellError(error: unknown): number {
   const lines = linesOf(error)
   tell(`${pc.red('error')}: ${clean(lines.what)}`)
-  for (const [name, text] of [['where', lines.where], ['why', lines.why], ['next', lines.next], ['code', lines.code]] as const) if (text) tell(`  ${name.padEnd(6)}${clean(text)}`)
+  for (const [name, text] of [
+    ['where', lines.where],
+    ['why', lines.why],
+    ['next', lines.next],
+    ['code', lines.code],
+  ] as const)
+    if (text) tell(`  ${name.padEnd(6)}${clean(text)}`)
   return error instanceof CliError ? error.exitCode : 1
 }
 
@@ -49,13 +59,23 @@ interface ErrorLines {
 }
 
 function linesOf(error: unknown): ErrorLines {
-  if (error instanceof CliError) return { what: error.message, where: error.where, next: error.next, why: error.cause instanceof Error ? error.cause.message : undefined }
+  if (error instanceof CliError)
+    return {
+      what: error.message,
+      where: error.where,
+      next: error.next,
+      why: error.cause instanceof Error ? error.cause.message : undefined,
+    }
   if (error instanceof ApiError) return { what: 'the broker refused', why: error.message, code: error.code, next: nextOf(error) }
   return { what: error instanceof Error ? error.message : String(error) }
 }
 
 const nextOf = ({ code }: ApiError): string | undefined =>
-  code === 'unauthorized' ? 'check the key: --pak-file FILE, or BROKKR_PAK_FILE' : code === 'stack_moved' ? 'look at the stack (brokkr describe stack NAME) and decide anew' : undefined
+  code === 'unauthorized'
+    ? 'check the key: --pak-file FILE, or BROKKR_PAK_FILE'
+    : code === 'stack_moved'
+      ? 'look at the stack (brokkr describe stack NAME) and decide anew'
+      : undefined
 
 /** `12 s`, `3 min`, `5 h`, `2 d`: how old knowledge is. */
 export function age(at: string | null, nowMs: number = Date.now()): string {

@@ -42,7 +42,8 @@ export interface ClientOptions {
 }
 
 export function createClient(options: ClientOptions): Client {
-  const answer = async (name: EndpointName, input: object, call: CallOptions = {}) => readAnswer(await send(options, endpoints[name], input, call))
+  const answer = async (name: EndpointName, input: object, call: CallOptions = {}) =>
+    readAnswer(await send(options, endpoints[name], input, call))
   const methods = Object.fromEntries(
     (Object.keys(endpoints) as EndpointName[]).map((name) => [
       name,
@@ -85,11 +86,21 @@ export function errorFromAnswer(status: number, text: string, retryAfter: string
     const { code, message, details } = parsed.data
     return new ApiError(code as ErrorCode, message, { ...(details === undefined ? {} : { details }), ...retryAfterSeconds })
   }
-  return new ApiError(codeOfStatus(status), `the broker answered ${status} without an error body`, { details: { status }, ...retryAfterSeconds })
+  return new ApiError(codeOfStatus(status), `the broker answered ${status} without an error body`, {
+    details: { status },
+    ...retryAfterSeconds,
+  })
 }
 
 function codeOfStatus(status: number): ErrorCode {
-  const codes: Record<number, ErrorCode> = { 401: 'unauthorized', 403: 'forbidden', 404: 'route_not_found', 405: 'method_not_allowed', 413: 'payload_too_large', 429: 'rate_limited' }
+  const codes: Record<number, ErrorCode> = {
+    401: 'unauthorized',
+    403: 'forbidden',
+    404: 'route_not_found',
+    405: 'method_not_allowed',
+    413: 'payload_too_large',
+    429: 'rate_limited',
+  }
   return codes[status] ?? (status >= 500 ? 'overloaded' : 'invalid_request_body')
 }
 
@@ -102,6 +113,12 @@ function parseOrNull(text: string): unknown {
 }
 
 const fetchTransport: Transport = async ({ method, url, headers, body, signal }) => {
-  const response = await fetch(url, { method, headers, redirect: 'error', ...(body === undefined ? {} : { body }), ...(signal === undefined ? {} : { signal }) })
+  const response = await fetch(url, {
+    method,
+    headers,
+    redirect: 'error',
+    ...(body === undefined ? {} : { body }),
+    ...(signal === undefined ? {} : { signal }),
+  })
   return { status: response.status, header: (name) => response.headers.get(name), text: () => response.text() }
 }

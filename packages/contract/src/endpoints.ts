@@ -17,7 +17,16 @@ import { createDeploymentObject, getDeploymentObject, getTargetState, listDeploy
 import type { CallOf, Endpoint, InputOf, OutputOf } from './endpoint.ts'
 import { createEvent, listEvents } from './event.ts'
 import { createGenerator, listGenerators, registerAgent } from './generator.ts'
-import { createStack, deleteStack, getStack, getStackStatus, listStacks, stacksAddLabel, stacksListLabels, stacksRemoveLabel } from './stack.ts'
+import {
+  createStack,
+  deleteStack,
+  getStack,
+  getStackStatus,
+  listStacks,
+  stacksAddLabel,
+  stacksListLabels,
+  stacksRemoveLabel,
+} from './stack.ts'
 import { agentStream, reportStatus, watch } from './stream.ts'
 
 export const endpoints = {

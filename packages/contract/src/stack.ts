@@ -1,7 +1,19 @@
 // Stacks: what should run, as a sequence of deployment objects. Schema, types and endpoints of the noun together.
 import { z } from 'zod'
 import { endpoint } from './endpoint.ts'
-import { AgentId, AnnotationKey, AnnotationValue, byId, DeploymentObjectId, GeneratorId, Label, rowTimes, StackId, Timestamp, Uuid } from './wire.ts'
+import {
+  AgentId,
+  AnnotationKey,
+  AnnotationValue,
+  byId,
+  DeploymentObjectId,
+  GeneratorId,
+  Label,
+  rowTimes,
+  StackId,
+  Timestamp,
+  Uuid,
+} from './wire.ts'
 
 export const Drift = z.enum(['heal', 'report', 'off'])
 export type Drift = z.output<typeof Drift>

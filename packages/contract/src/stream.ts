@@ -74,7 +74,8 @@ export function parseFrame(line: string): Frame | null {
   if (!known.has(type)) return null
   const parsed = Frame.safeParse(value)
   // Paths only: a frame holds manifests, and an error text must not.
-  if (!parsed.success) throw new TypeError(`frame ${type}: ${parsed.error.issues.map((issue) => issue.path.join('.')).join(', ')} is missing or wrong`)
+  if (!parsed.success)
+    throw new TypeError(`frame ${type}: ${parsed.error.issues.map((issue) => issue.path.join('.')).join(', ')} is missing or wrong`)
   return parsed.data
 }
 

@@ -5,6 +5,7 @@ import { jittered } from '@brokkr/runtime/backoff.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
 import { hasReason } from './api-error.ts'
+import { Fence } from './fence.ts'
 import type { Kube } from './kube.ts'
 import { emptyLease, type LeaseObject, leaseDurationMs, leaseHolder, releasedLease, takenLease } from './lease-object.ts'
 
@@ -52,11 +53,6 @@ export function startElection(deps: { kube: Kube; clock: Clock; log: Log }, opti
   return new Candidate(deps, options)
 }
 
-interface Belief {
-  untilMs: number
-  untilWallMs: number
-}
-
 class Candidate implements Election {
   readonly identity: string
   readonly #deps: { kube: Kube; clock: Clock; log: Log }
@@ -64,12 +60,11 @@ class Candidate implements Election {
   readonly #times: { durationMs: number; renewEveryMs: number; fenceMs: number; retryEveryMs: number }
   readonly #stopping = new AbortController()
   readonly #waiters = new Set<(term: Term) => void>()
+  readonly #fence: Fence
   readonly #running: Promise<void>
   #live: LeaseObject | undefined
   #seen: { version: string; atMs: number } | undefined
-  #belief: Belief | undefined
   #term: (Term & { end: AbortController }) | undefined
-  #fence: { cancel(): void } | undefined
 
   constructor(deps: { kube: Kube; clock: Clock; log: Log }, options: ElectionOptions) {
     const durationMs = options.durationMs ?? 15_000
@@ -84,13 +79,12 @@ class Candidate implements Election {
     }
     if (this.#times.fenceMs >= durationMs || this.#times.renewEveryMs >= this.#times.fenceMs)
       throw new RangeError('a Lease needs renewEveryMs < fenceMs < durationMs')
+    this.#fence = new Fence(deps.clock, this.#times.fenceMs, () => this.#end('ran out'))
     this.#running = this.#run()
   }
 
   held(): boolean {
-    const { clock } = this.#deps
-    // The wall clock counts as well, because the other one stands still while a machine is suspended.
-    return this.#belief !== undefined && clock.monotonicMs() < this.#belief.untilMs && clock.now() < this.#belief.untilWallMs
+    return this.#fence.holds()
   }
 
   assertHeld(): void {
@@ -127,7 +121,7 @@ class Candidate implements Election {
     const { signal } = this.#stopping
     while (!signal.aborted) {
       const waitMs = await this.#step().catch((error: unknown) => {
-        this.#note(this.#belief ? 'renew' : 'look', error)
+        this.#note(this.#fence.isUp ? 'renew' : 'look', error)
         return this.#times.retryEveryMs
       })
       await this.#deps.clock.sleep(jittered(waitMs, 0.1), signal).catch(() => undefined)
@@ -136,10 +130,12 @@ class Candidate implements Election {
 
   /** One look or one renewal. Gives the time to the next. */
   async #step(): Promise<number> {
-    if (this.#belief && !this.held()) this.#end('ran out')
-    if (this.#belief && this.#live) return this.#renew(this.#live)
+    if (this.#fence.isUp && !this.held()) this.#end('ran out')
+    if (this.#fence.isUp && this.#live) return this.#renew(this.#live)
     const live = await this.#read()
-    if (live && leaseHolder(live) !== '' && !this.#isStale(live)) return this.#times.retryEveryMs
+    // Our own name without our belief: the answer to our taking it was lost. Nobody else has this name, so it is ours to take again.
+    const isFree = !live || ['', this.identity].includes(leaseHolder(live)) || this.#isStale(live)
+    if (!isFree) return this.#times.retryEveryMs
     return this.#take(live ?? emptyLease(this.#at), live === undefined)
   }
 
@@ -158,28 +154,28 @@ class Candidate implements Election {
   }
 
   async #take(live: LeaseObject, isNew: boolean): Promise<number> {
-    const sent = this.#sentNow()
+    const sent = this.#fence.sending()
     const wanted = takenLease(live, { identity: this.identity, durationMs: this.#times.durationMs, nowMs: this.#deps.clock.now() })
     try {
       this.#live = (await (isNew
         ? this.#deps.kube.create(wanted, this.#call())
         : this.#deps.kube.replace(wanted, this.#call()))) as LeaseObject
     } catch (error) {
-      // Somebody else was first. Any other failure may have been a success whose answer was lost; then our own name stands there,
-      // and we wait for it to run out like anybody else.
+      // Somebody else was first.
       if (hasReason(error, 'Conflict', 'AlreadyExists')) return this.#times.retryEveryMs
       throw error
     }
-    this.#believe(sent)
+    this.#fence.believe(sent)
     this.#begin(this.#live)
     return this.#times.renewEveryMs
   }
 
   async #renew(live: LeaseObject): Promise<number> {
-    const sent = this.#sentNow()
+    const sent = this.#fence.sending()
     const wanted = takenLease(live, { identity: this.identity, durationMs: this.#times.durationMs, nowMs: this.#deps.clock.now() })
+    let renewed: LeaseObject
     try {
-      this.#live = (await this.#deps.kube.replace(wanted, this.#call())) as LeaseObject
+      renewed = (await this.#deps.kube.replace(wanted, this.#call())) as LeaseObject
     } catch (error) {
       if (!hasReason(error, 'Conflict', 'NotFound')) throw error
       const now = await this.#read()
@@ -188,19 +184,12 @@ class Candidate implements Election {
       else this.#live = now
       return 0
     }
-    if (this.held()) this.#believe(sent)
-    else this.#end('ran out while it was renewed')
+    const lapsed = !this.held()
+    if (lapsed) this.#end('ran out while it was being renewed')
+    this.#live = renewed
+    this.#fence.believe(sent)
+    if (lapsed) this.#begin(renewed)
     return this.#times.renewEveryMs
-  }
-
-  #sentNow(): Belief {
-    return { untilMs: this.#deps.clock.monotonicMs() + this.#times.fenceMs, untilWallMs: this.#deps.clock.now() + this.#times.fenceMs }
-  }
-
-  #believe(belief: Belief): void {
-    this.#belief = belief
-    this.#fence?.cancel()
-    this.#fence = this.#deps.clock.setTimer(Math.max(0, belief.untilMs - this.#deps.clock.monotonicMs()), () => this.#end('ran out'))
   }
 
   #begin(live: LeaseObject): void {
@@ -212,8 +201,7 @@ class Candidate implements Election {
   }
 
   #end(why: string): void {
-    this.#fence?.cancel()
-    this.#belief = undefined
+    this.#fence.drop()
     this.#live = undefined
     if (!this.#term) return
     this.#deps.log.info('lease ended', { lease: this.#at.name, epoch: this.#term.epoch, why })

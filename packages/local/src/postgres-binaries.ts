@@ -1,9 +1,8 @@
 // Finds PostgreSQL: the npm platform package, else a system PostgreSQL of version 15 or later.
-import { execFile } from 'node:child_process'
 import { existsSync, realpathSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
-import { promisify } from 'node:util'
+import { askProgram } from './ask-program.ts'
 import { platformPackage, usableNative } from './postgres-package.ts'
 import type { OsUser } from './unprivileged.ts'
 
@@ -62,8 +61,7 @@ async function systemFolders(path: string): Promise<string[]> {
 async function inspect(folder: string, source: 'npm' | 'system'): Promise<PostgresBinaries | string> {
   const postgres = join(folder, 'postgres')
   try {
-    const { stdout } = await promisify(execFile)(postgres, ['--version'], { env: { LC_ALL: 'C' }, timeout: 30_000 })
-    const version = /\(PostgreSQL\) ([0-9][0-9.]*)/.exec(stdout)?.[1]
+    const version = /\(PostgreSQL\) ([0-9][0-9.]*)/.exec(await askProgram(postgres, ['--version'], { LC_ALL: 'C' }))?.[1]
     return version === undefined ? `${postgres} does not tell its version` : { initdb: join(folder, 'initdb'), postgres, version, source }
   } catch (error) {
     return `${postgres} does not run here (${error instanceof Error ? error.message.split('\n').at(-1) : String(error)})`

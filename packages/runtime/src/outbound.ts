@@ -56,7 +56,7 @@ export function createOutbound(deps: { lookup?: Lookup }, options: OutboundOptio
   const allowNow = () => (typeof settings.allow === 'function' ? settings.allow() : (settings.allow ?? noneAllowed))
   const pools = createPools((allow) => newPool({ lookup: deps.lookup ?? lookupAll, secureContext }, allow, settings))
 
-  async function send(request: OutboundRequest, bytesMax: number): Promise<AnswerHead & { body: AsyncIterable<Buffer>; where: string }> {
+  async function send(request: OutboundRequest, bytesMax: number): Promise<AnswerHead & { body: AsyncIterable<Buffer> }> {
     const allow = allowNow()
     const url = checkUrl(request.url, allow, options.schemes)
     const headers = { 'user-agent': settings.userAgent, ...checkHeaders(request.headers ?? {}) }
@@ -70,7 +70,7 @@ export function createOutbound(deps: { lookup?: Lookup }, options: OutboundOptio
       const answer = await pools
         .of(allow)
         .request({ ...wireOptions(request, url), headers, signal, headersTimeout: timeoutMs, bodyTimeout: timeoutMs })
-      return { status: answer.statusCode, headers: answer.headers, body: limited(answer.body, { bytesMax, where, explain }), where }
+      return { status: answer.statusCode, headers: answer.headers, body: limited(answer.body, { bytesMax, where, explain }) }
     } catch (thrown) {
       throw explain(thrown)
     }
@@ -83,10 +83,7 @@ export function createOutbound(deps: { lookup?: Lookup }, options: OutboundOptio
       const { body, status, headers } = await send(request, isCutting ? Infinity : bytesMax)
       return { status, headers, ...(await collect(body, bytesMax)) }
     },
-    async open(request) {
-      const { body, status, headers } = await send(request, request.answerBytesMax ?? settings.answerBytesMax)
-      return { status, headers, body }
-    },
+    open: (request) => send(request, request.answerBytesMax ?? settings.answerBytesMax),
     close: () => pools.close(),
   }
 }

@@ -1,7 +1,7 @@
 // A real broker as a process on a database of its own, with an admin's client. Settings by environment, as operators give them.
 import { randomBytes } from 'node:crypto'
-import { type Client, createClient } from '@brokkr/contract/client.ts'
 import type { Agent } from '@brokkr/contract/agent.ts'
+import { type Client, createClient } from '@brokkr/contract/client.ts'
 import type { Generator } from '@brokkr/contract/generator.ts'
 import { makePak } from '@brokkr/contract/pak.ts'
 import { freePort } from '@brokkr/local/free-ports.ts'
@@ -52,10 +52,15 @@ export async function makeGenerator(broker: TestBroker, name: string = unique('g
 export type TestAgent = { readonly agent: Agent; readonly pak: string; readonly client: Client }
 
 /** An ACTIVE agent registered with the given generators. */
-export async function makeAgent(broker: TestBroker, options: { name?: string; labels?: string[]; generators: TestTenant[] }): Promise<TestAgent> {
+export async function makeAgent(
+  broker: TestBroker,
+  options: { name?: string; labels?: string[]; generators: TestTenant[] },
+): Promise<TestAgent> {
   const name = options.name ?? unique('agent')
   const generator_ids = options.generators.map(({ generator }) => generator.id)
-  const { agent, initial_pak } = await broker.admin.createAgent({ body: { name, cluster_name: name, status: 'ACTIVE', labels: options.labels ?? [], generator_ids } })
+  const { agent, initial_pak } = await broker.admin.createAgent({
+    body: { name, cluster_name: name, status: 'ACTIVE', labels: options.labels ?? [], generator_ids },
+  })
   return { agent, pak: initial_pak, client: broker.clientOf(initial_pak) }
 }
 

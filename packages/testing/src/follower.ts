@@ -1,7 +1,8 @@
 // A follower of the agent stream for tests: reads frames as they come and remembers them in order. It knows the wire and
 // nothing of the agent.
-import { request } from 'node:http'
+
 import type { IncomingMessage } from 'node:http'
+import { request } from 'node:http'
 import { type Frame, type FrameOf, parseFrame } from '@brokkr/contract/stream.ts'
 import { waitFor } from './wait-for.ts'
 
@@ -18,7 +19,10 @@ export type Follower = {
   close(): void
 }
 
-export async function followStream(url: string, options: { agentId: string; pak: string; cursor?: string; query?: Record<string, string> }): Promise<Follower> {
+export async function followStream(
+  url: string,
+  options: { agentId: string; pak: string; cursor?: string; query?: Record<string, string> },
+): Promise<Follower> {
   const query = new URLSearchParams({ ...(options.cursor === undefined ? {} : { cursor: options.cursor }), ...options.query })
   const response = await open(`${url}/api/v1/agents/${options.agentId}/stream?${query}`, options.pak)
   const frames: Frame[] = []
@@ -32,9 +36,13 @@ export async function followStream(url: string, options: { agentId: string; pak:
     ended,
     wanted: () => wantedOf(frames),
     frame: (type, is = () => true) =>
-      waitFor(`frame ${type}`, () => frames.find((frame): frame is FrameOf<typeof type> => frame.type === type && is(frame as FrameOf<typeof type>)), {
-        onTimeout: () => `frames so far: ${frames.map((frame) => frame.type).join(' ')}`,
-      }),
+      waitFor(
+        `frame ${type}`,
+        () => frames.find((frame): frame is FrameOf<typeof type> => frame.type === type && is(frame as FrameOf<typeof type>)),
+        {
+          onTimeout: () => `frames so far: ${frames.map((frame) => frame.type).join(' ')}`,
+        },
+      ),
     pause: () => void response.pause(),
     resume: () => void response.resume(),
     close: () => void response.destroy(),

@@ -20,7 +20,12 @@ export type ProgramProcess = {
 }
 
 /** `main` is a file of the workspace, such as `packages/broker/src/main.ts`. */
-export async function startProgram(options: { name: string; main: string; env: Record<string, string>; folder?: string }): Promise<ProgramProcess> {
+export async function startProgram(options: {
+  name: string
+  main: string
+  env: Record<string, string>
+  folder?: string
+}): Promise<ProgramProcess> {
   const folder = options.folder ?? (await askServers('loan.folder', { kind: 'plain' }))
   const main = fileURLToPath(new URL(`../../../${options.main}`, import.meta.url))
   const logFile = join(folder, `${options.name}.log`)

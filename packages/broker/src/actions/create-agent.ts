@@ -1,10 +1,10 @@
 // Creates an agent with its key, labels, annotations and registrations, and aims at it whatever matches: one transaction.
 import type { Agent } from '@brokkr/contract/agent.ts'
 import { ApiError } from '@brokkr/contract/error.ts'
+import { makePak } from '@brokkr/contract/pak.ts'
 import { recordDeed } from '../audit.ts'
 import type { Actor } from '../domain/actor.ts'
 import { requireAnnotation, requireLabel, requireName, requireStatus } from '../domain/names.ts'
-import { makePak } from '@brokkr/contract/pak.ts'
 import { uuid7 } from '../domain/uuid7.ts'
 import * as agents from '../store/agents.ts'
 import * as annotationsStore from '../store/annotations.ts'
@@ -24,7 +24,10 @@ export interface NewAgent {
   readonly by: Actor
 }
 
-export async function createAgent(deps: { sql: Sql; wakeFeed: () => void }, input: NewAgent): Promise<{ agent: Agent; initial_pak: string }> {
+export async function createAgent(
+  deps: { sql: Sql; wakeFeed: () => void },
+  input: NewAgent,
+): Promise<{ agent: Agent; initial_pak: string }> {
   const made = await makePak()
   const row = {
     id: uuid7(),
@@ -43,9 +46,18 @@ export async function createAgent(deps: { sql: Sql; wakeFeed: () => void }, inpu
     await agents.insert(sql, row)
     await register(sql, row.id, row.invited_generator_ids)
     await labelsStore.addManyToAgent(sql, { agent_id: row.id, labels })
-    await annotationsStore.addManyToAgent(sql, { agent_id: row.id, keys: annotations.map(([key]) => key), values: annotations.map(([, value]) => value) })
+    await annotationsStore.addManyToAgent(sql, {
+      agent_id: row.id,
+      keys: annotations.map(([key]) => key),
+      values: annotations.map(([, value]) => value),
+    })
     await retarget(sql, { agentId: row.id })
-    await recordDeed(sql, { by: input.by, action: 'agent.created', on: { type: 'agent', id: row.id }, details: { name: row.name, cluster_name: row.cluster_name } })
+    await recordDeed(sql, {
+      by: input.by,
+      action: 'agent.created',
+      on: { type: 'agent', id: row.id },
+      details: { name: row.name, cluster_name: row.cluster_name },
+    })
     return agents.get(sql, { id: row.id })
   })
   deps.wakeFeed()

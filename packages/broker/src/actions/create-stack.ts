@@ -21,7 +21,13 @@ export interface NewStack {
 }
 
 export async function createStack(deps: { sql: Sql; wakeFeed: () => void }, input: NewStack): Promise<Stack> {
-  const row = { id: uuid7(), name: requireName(input.name, 'name'), description: requireDescription(input.description), generator_id: input.generatorId, drift: input.drift }
+  const row = {
+    id: uuid7(),
+    name: requireName(input.name, 'name'),
+    description: requireDescription(input.description),
+    generator_id: input.generatorId,
+    drift: input.drift,
+  }
   const labels = [...new Set(input.labels.map(requireLabel))]
   const annotations = Object.entries(input.annotations)
   for (const [key, value] of annotations) requireAnnotation(key, value)
@@ -29,7 +35,11 @@ export async function createStack(deps: { sql: Sql; wakeFeed: () => void }, inpu
     await lockTargeting(sql)
     const inserted = await stacks.insert(sql, row)
     await labelsStore.addManyToStack(sql, { stack_id: row.id, labels })
-    await annotationsStore.addManyToStack(sql, { stack_id: row.id, keys: annotations.map(([key]) => key), values: annotations.map(([, value]) => value) })
+    await annotationsStore.addManyToStack(sql, {
+      stack_id: row.id,
+      keys: annotations.map(([key]) => key),
+      values: annotations.map(([, value]) => value),
+    })
     await retarget(sql, { stackId: row.id })
     await recordDeed(sql, { by: input.by, action: 'stack.created', on: { type: 'stack', id: row.id }, details: { name: row.name } })
     return inserted

@@ -10,7 +10,10 @@ import * as stacks from '../store/stacks.ts'
 import { lockTargeting, retarget } from './retarget.ts'
 import { insertObject } from './submit-deployment-object.ts'
 
-export async function deleteStack(deps: { sql: Sql; seal: Seal; wakeFeed: () => void }, input: { stackId: string; by: Actor }): Promise<void> {
+export async function deleteStack(
+  deps: { sql: Sql; seal: Seal; wakeFeed: () => void },
+  input: { stackId: string; by: Actor },
+): Promise<void> {
   await deps.sql.begin(async (sql) => {
     await lockTargeting(sql)
     const marked = await stacks.markDeleted(sql, { stack_id: input.stackId })

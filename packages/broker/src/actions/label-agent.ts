@@ -23,7 +23,8 @@ export async function addAgentLabel(deps: Deps, input: LabelAgent): Promise<z.ou
   const added = await deps.sql.begin(async (sql) => {
     await lockTargeting(sql)
     const { held } = await labels.countOfAgent(sql, { agent_id: input.agentId })
-    if (held >= labelsMax) throw new ApiError('limit_exceeded', `an agent has at most ${labelsMax} labels`, { details: { limit: labelsMax } })
+    if (held >= labelsMax)
+      throw new ApiError('limit_exceeded', `an agent has at most ${labelsMax} labels`, { details: { limit: labelsMax } })
     const inserted = await labels.addToAgent(sql, { id: uuid7(), agent_id: input.agentId, label })
     await retarget(sql, { agentId: input.agentId })
     await recordDeed(sql, { by: input.by, action: 'agent.label_added', on: { type: 'agent', id: input.agentId }, details: { label } })
@@ -39,7 +40,12 @@ export async function removeAgentLabel(deps: Deps, input: LabelAgent): Promise<v
     const removed = await labels.removeFromAgent(sql, { agent_id: input.agentId, label: input.label })
     if (removed === 0) throw new ApiError('agent_label_not_found', 'the agent does not carry this label')
     await retarget(sql, { agentId: input.agentId })
-    await recordDeed(sql, { by: input.by, action: 'agent.label_removed', on: { type: 'agent', id: input.agentId }, details: { label: input.label } })
+    await recordDeed(sql, {
+      by: input.by,
+      action: 'agent.label_removed',
+      on: { type: 'agent', id: input.agentId },
+      details: { label: input.label },
+    })
   })
   deps.wakeFeed()
 }

@@ -1,6 +1,7 @@
 // Puts a label on a stack or takes it off; agents that carry the same label come and go in the same transaction.
-import type { StackLabel } from '@brokkr/contract/stack.ts'
+
 import { ApiError } from '@brokkr/contract/error.ts'
+import type { StackLabel } from '@brokkr/contract/stack.ts'
 import type { z } from 'zod'
 import { recordDeed } from '../audit.ts'
 import type { Actor } from '../domain/actor.ts'
@@ -23,7 +24,8 @@ export async function addStackLabel(deps: Deps, input: LabelStack): Promise<z.ou
   const added = await deps.sql.begin(async (sql) => {
     await lockTargeting(sql)
     const { held } = await labels.countOfStack(sql, { stack_id: input.stackId })
-    if (held >= labelsMax) throw new ApiError('limit_exceeded', `a stack has at most ${labelsMax} labels`, { details: { limit: labelsMax } })
+    if (held >= labelsMax)
+      throw new ApiError('limit_exceeded', `a stack has at most ${labelsMax} labels`, { details: { limit: labelsMax } })
     const inserted = await labels.addToStack(sql, { id: uuid7(), stack_id: input.stackId, label })
     await retarget(sql, { stackId: input.stackId })
     await recordDeed(sql, { by: input.by, action: 'stack.label_added', on: { type: 'stack', id: input.stackId }, details: { label } })
@@ -39,7 +41,12 @@ export async function removeStackLabel(deps: Deps, input: LabelStack): Promise<v
     const removed = await labels.removeFromStack(sql, { stack_id: input.stackId, label: input.label })
     if (removed === 0) throw new ApiError('stack_label_not_found', 'the stack does not carry this label')
     await retarget(sql, { stackId: input.stackId })
-    await recordDeed(sql, { by: input.by, action: 'stack.label_removed', on: { type: 'stack', id: input.stackId }, details: { label: input.label } })
+    await recordDeed(sql, {
+      by: input.by,
+      action: 'stack.label_removed',
+      on: { type: 'stack', id: input.stackId },
+      details: { label: input.label },
+    })
   })
   deps.wakeFeed()
 }

@@ -5,6 +5,10 @@ import type { Sql } from '../store/sql.ts'
 
 export async function recordHeartbeat(deps: { sql: Sql }, input: { agentId: string; heartbeat: Heartbeat }): Promise<void> {
   const { k8s_reachable, k8s_api_latency_ms, agent_version } = input.heartbeat
-  await agents.recordHeartbeat(deps.sql, { agent_id: input.agentId, k8s_reachable: k8s_reachable ?? null, k8s_api_latency_ms: k8s_api_latency_ms ?? null })
+  await agents.recordHeartbeat(deps.sql, {
+    agent_id: input.agentId,
+    k8s_reachable: k8s_reachable ?? null,
+    k8s_api_latency_ms: k8s_api_latency_ms ?? null,
+  })
   await agents.markConnected(deps.sql, { agent_id: input.agentId, agent_version: agent_version ?? null })
 }

@@ -19,16 +19,31 @@ export interface StatusReport {
 export type CheckResult = 'match' | 'moved' | 'mismatch'
 const messageCharsMax = 4096
 
-export async function recordStatus(deps: { sql: Sql; wakeFeed: () => void; readCursor: (text: string) => Cursor | null }, report: StatusReport) {
+export async function recordStatus(
+  deps: { sql: Sql; wakeFeed: () => void; readCursor: (text: string) => Cursor | null },
+  report: StatusReport,
+) {
   const reports = report.stacks.map((stack) => ({ ...stack, message: stack.message?.slice(0, messageCharsMax) ?? null }))
-  const accepted = reports.length === 0 ? [] : await agentStackStatus.record(deps.sql, { agent_id: report.agentId, session: report.session, n: report.n, reports: JSON.stringify(reports) })
+  const accepted =
+    reports.length === 0
+      ? []
+      : await agentStackStatus.record(deps.sql, {
+          agent_id: report.agentId,
+          session: report.session,
+          n: report.n,
+          reports: JSON.stringify(reports),
+        })
   if (accepted.length > 0) deps.wakeFeed()
   const check = report.check === undefined ? {} : { check: await compareDigest(deps, report.agentId, report.check) }
   return { accepted: accepted.length, ignored: report.stacks.length - accepted.length, ...check }
 }
 
 /** One listing tells what should be there; only if it differs, and nothing newer than the cursor explains it, is it a mismatch. */
-async function compareDigest(deps: { sql: Sql; readCursor: (text: string) => Cursor | null }, agentId: string, check: NonNullable<StatusReport['check']>): Promise<CheckResult> {
+async function compareDigest(
+  deps: { sql: Sql; readCursor: (text: string) => Cursor | null },
+  agentId: string,
+  check: NonNullable<StatusReport['check']>,
+): Promise<CheckResult> {
   const cursor = deps.readCursor(check.cursor)
   if (cursor === null) throw new ApiError('bad_cursor', 'check.cursor is not a cursor of this broker')
   const listed = (await wanted.listForAgent(deps.sql, { agent_id: agentId })).filter((row) => row.kind === 'wanted')
@@ -39,4 +54,7 @@ async function compareDigest(deps: { sql: Sql; readCursor: (text: string) => Cur
 }
 
 /** A cursor as the two probes of the feed take it. */
-export const probesOf = ({ snapshot }: { snapshot: ReturnType<typeof parseSnapshot> }) => ({ xmax: String(snapshot.xmax), in_flight: snapshot.inFlight.map(String) })
+export const probesOf = ({ snapshot }: { snapshot: ReturnType<typeof parseSnapshot> }) => ({
+  xmax: String(snapshot.xmax),
+  in_flight: snapshot.inFlight.map(String),
+})

@@ -27,12 +27,21 @@ export async function registerAgent(deps: { sql: Sql; wakeFeed: () => void }, in
     await lockTargeting(sql)
     if ((await generators.get(sql, { id: input.generatorId })) === null) throw new ApiError('generator_not_found', 'no such generator')
     if (input.by.kind === 'agent') await refuseUninvited(sql, input, agentId)
-    if ((await registrations.exists(sql, { agent_id: agentId, generator_id: input.generatorId })) !== null) throw new ApiError('already_registered', 'the agent is registered with this generator')
+    if ((await registrations.exists(sql, { agent_id: agentId, generator_id: input.generatorId })) !== null)
+      throw new ApiError('already_registered', 'the agent is registered with this generator')
     const { held } = await registrations.countOf(sql, { agent_id: agentId })
-    if (held >= registrationsMax) throw new ApiError('limit_exceeded', `an agent has at most ${registrationsMax} registrations`, { details: { limit: registrationsMax } })
+    if (held >= registrationsMax)
+      throw new ApiError('limit_exceeded', `an agent has at most ${registrationsMax} registrations`, {
+        details: { limit: registrationsMax },
+      })
     const inserted = await registrations.insert(sql, { id: uuid7(), agent_id: agentId, generator_id: input.generatorId })
     await retarget(sql, { agentId })
-    await recordDeed(sql, { by: input.by, action: 'agent.registered', on: { type: 'agent', id: agentId }, details: { generator_id: input.generatorId } })
+    await recordDeed(sql, {
+      by: input.by,
+      action: 'agent.registered',
+      on: { type: 'agent', id: agentId },
+      details: { generator_id: input.generatorId },
+    })
     return inserted
   })
   deps.wakeFeed()

@@ -24,6 +24,8 @@ export async function retarget(sql: Sql, what: Retargeted): Promise<void> {
 export async function refuseTooManyTargets(sql: Sql, agentId: string): Promise<void> {
   const { held } = await agentTargets.countOf(sql, { agent_id: agentId })
   if (held > stacksPerAgentMax) {
-    throw new ApiError('limit_exceeded', `an agent takes at most ${stacksPerAgentMax} stacks; this change would give it ${held}`, { details: { limit: stacksPerAgentMax } })
+    throw new ApiError('limit_exceeded', `an agent takes at most ${stacksPerAgentMax} stacks; this change would give it ${held}`, {
+      details: { limit: stacksPerAgentMax },
+    })
   }
 }

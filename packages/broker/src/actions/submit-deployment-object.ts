@@ -19,8 +19,10 @@ export interface NewObject {
   readonly by: Actor
 }
 
-
-export async function submitDeploymentObject(deps: { sql: Sql; seal: Seal; wakeFeed: () => void }, input: NewObject): Promise<DeploymentObject> {
+export async function submitDeploymentObject(
+  deps: { sql: Sql; seal: Seal; wakeFeed: () => void },
+  input: NewObject,
+): Promise<DeploymentObject> {
   const object = await deps.sql.begin(async (sql) => {
     // Raising the counter locks the stack row, so number order is commit order.
     const taken = await stacks.takeSequence(sql, { stack_id: input.stackId })
@@ -28,7 +30,12 @@ export async function submitDeploymentObject(deps: { sql: Sql; seal: Seal; wakeF
     refuseMoved(input.expectedSequenceId, taken.head_sequence_id)
     const row = await insertObject(sql, deps.seal, { ...input, sequenceId: taken.sequence_id })
     await stacks.setHead(sql, { stack_id: input.stackId, object_id: row.id })
-    const details = { stack_id: input.stackId, sequence_id: row.sequence_id, is_deletion_marker: row.is_deletion_marker, yaml_checksum: row.yaml_checksum }
+    const details = {
+      stack_id: input.stackId,
+      sequence_id: row.sequence_id,
+      is_deletion_marker: row.is_deletion_marker,
+      yaml_checksum: row.yaml_checksum,
+    }
     await recordDeed(sql, { by: input.by, action: 'deployment.created', on: { type: 'deployment_object', id: row.id }, details })
     return row
   })
@@ -52,11 +59,14 @@ export async function insertObject(sql: Sql, seal: Seal, object: Omit<NewObject,
 }
 
 /** The row as the wire shows it, with its text beside it. */
-export function objectOf({ yaml_sealed: _, ...row }: deploymentObjects.DeploymentObjectRow, yamlContent: string): DeploymentObject {
-  return { ...row, yaml_content: yamlContent } as DeploymentObject
+export function objectOf(row: deploymentObjects.DeploymentObjectRow, yamlContent: string): DeploymentObject {
+  const { yaml_sealed: _sealed, ...shown } = row
+  return { ...shown, yaml_content: yamlContent } as DeploymentObject
 }
 
 function refuseMoved(expected: number | undefined, head: number | null): void {
   if (expected === undefined || expected === (head ?? 0)) return
-  throw new ApiError('stack_moved', `the stack is at sequence ${head ?? 0}, not ${expected}: read it again and decide anew`, { details: { sequence_id: head ?? 0 } })
+  throw new ApiError('stack_moved', `the stack is at sequence ${head ?? 0}, not ${expected}: read it again and decide anew`, {
+    details: { sequence_id: head ?? 0 },
+  })
 }

@@ -6,7 +6,14 @@ const control = /\p{Cc}/u
 /** Trimmed text of 1 to 255 characters without control characters. */
 export function requireName(value: string, field: string, code: ErrorCode = 'validation_failed'): string {
   const name = value.trim()
-  const wrong = name === '' ? 'must not be empty' : name.length > 255 ? 'must have at most 255 characters' : control.test(name) ? 'must not hold control characters' : null
+  const wrong =
+    name === ''
+      ? 'must not be empty'
+      : name.length > 255
+        ? 'must have at most 255 characters'
+        : control.test(name)
+          ? 'must not hold control characters'
+          : null
   if (wrong !== null) throw new ApiError(code, `${field} ${wrong}`, { details: { errors: [{ path: field, message: wrong }] } })
   return name
 }
@@ -28,8 +35,10 @@ export function requireLabel(label: string): string {
 }
 
 export function requireAnnotation(key: string, value: string): void {
-  if (key === '' || key.length > 64 || /\s/u.test(key)) throw new ApiError('invalid_annotation', 'an annotation key has 1 to 64 characters and no whitespace', { details: { limit: 64 } })
-  if (value === '' || value.length > 64) throw new ApiError('invalid_annotation', 'an annotation value has 1 to 64 characters', { details: { limit: 64 } })
+  if (key === '' || key.length > 64 || /\s/u.test(key))
+    throw new ApiError('invalid_annotation', 'an annotation key has 1 to 64 characters and no whitespace', { details: { limit: 64 } })
+  if (value === '' || value.length > 64)
+    throw new ApiError('invalid_annotation', 'an annotation value has 1 to 64 characters', { details: { limit: 64 } })
 }
 
 export function requireStatus(status: string): string {

@@ -12,7 +12,9 @@ const sees = (s: Snapshot, xid: bigint) => xid < s.xmax && !s.inFlight.includes(
 const snapshots = fc
   .record({ low: fc.bigInt(1n, 60n), width: fc.bigInt(0n, 12n), picks: fc.array(fc.nat(11), { maxLength: 6 }) })
   .map(({ low, width, picks }) => {
-    const inFlight = [...new Set(picks.map((pick) => low + BigInt(pick)))].filter((xid) => xid < low + width).toSorted((a, b) => (a < b ? -1 : 1))
+    const inFlight = [...new Set(picks.map((pick) => low + BigInt(pick)))]
+      .filter((xid) => xid < low + width)
+      .toSorted((a, b) => (a < b ? -1 : 1))
     return { xmin: inFlight[0] ?? low + width, xmax: low + width, inFlight }
   })
 
@@ -31,7 +33,8 @@ test('one snapshot covers another exactly when it sees every transaction the oth
     fc.property(snapshots, snapshots, (wide, narrow) => {
       // Transactions from xmax on do not exist for a snapshot; the rule may only ever be stricter, never laxer.
       if (covers(wide, narrow)) expect(everyXid.filter((xid) => sees(narrow, xid) && !sees(wide, xid))).toEqual([])
-      if (wide.xmax >= narrow.xmax && everyXid.every((xid) => !sees(narrow, xid) || sees(wide, xid))) expect(covers(wide, narrow)).toBe(true)
+      if (wide.xmax >= narrow.xmax && everyXid.every((xid) => !sees(narrow, xid) || sees(wide, xid)))
+        expect(covers(wide, narrow)).toBe(true)
     }),
   )
 })

@@ -47,12 +47,16 @@ export interface FeedDeps {
 }
 export interface Feed {
   /** After a commit: wakes our own reader and every other process. */
-  wake(): void
+  readonly wake: () => void
   /** Grants may be cached only while the feed is read; null: it is, else why not. */
   trouble(): 'starting' | 'stale' | 'not primary' | null
-  readCursor(text: string): Cursor | null
+  readonly readCursor: (text: string) => Cursor | null
   /** `answer` takes the response over once nothing can be refused any more. */
-  openStream(answer: () => ServerResponse, who: { agentId: string; expiresAtMs: number | null }, wish: { cursor: string | undefined; reason: string | undefined; holds: Wish['holds'] }): Promise<void>
+  openStream(
+    answer: () => ServerResponse,
+    who: { agentId: string; expiresAtMs: number | null },
+    wish: { cursor: string | undefined; reason: string | undefined; holds: Wish['holds'] },
+  ): Promise<void>
   openWatch(answer: () => ServerResponse, kinds: ReadonlySet<string>): void
   readonly streams: number
   /** Nothing new; every stream gets a bye and its place. The reader goes on until stop(). */
@@ -67,14 +71,23 @@ export function startFeed(deps: FeedDeps): Feed {
   const channel = `brokkr_feed_${deps.schema}`
   const watches = createWatches(clock, () => reader.view)
   const closeAll = (reason: ByeReason, spreadMs: number) => {
-    for (const stream of [...registry.all()]) stream.end(reason, uniform(0, spreadMs))
+    for (const stream of registry.all()) stream.end(reason, uniform(0, spreadMs))
   }
   const onControl = (row: ChangeRow) => {
     if (row.object_id === null) return
     deps.onCredential(row.object_kind, row.object_id)
-    if (row.object_kind === 'agent') for (const stream of [...registry.all()]) if (stream.agentId === row.object_id) stream.end('revoked', 0)
+    if (row.object_kind === 'agent') for (const stream of registry.all()) if (stream.agentId === row.object_id) stream.end('revoked', 0)
   }
-  const publisher = createPublisher({ sql: database, seal: deps.seal, log, registry, ring, inlineBytes: settings.inline_bytes, onControl, onAnyRow: watches.offer })
+  const publisher = createPublisher({
+    sql: database,
+    seal: deps.seal,
+    log,
+    registry,
+    ring,
+    inlineBytes: settings.inline_bytes,
+    onControl,
+    onAnyRow: watches.offer,
+  })
   const reader = startReader({
     connect: database.connect,
     publisher,
@@ -93,7 +106,17 @@ export function startFeed(deps: FeedDeps): Feed {
   })
   const processId = randomUUID()
   const [testEvery, testLimit] = settings.listener_test_seconds
-  const listener = startListener({ connect: database.connect, sql: database, clock, log, channel, processId, onWake: reader.wake, testEveryMs: testEvery * 1000, testLimitMs: testLimit * 1000 })
+  const listener = startListener({
+    connect: database.connect,
+    sql: database,
+    clock,
+    log,
+    channel,
+    processId,
+    onWake: reader.wake,
+    testEveryMs: testEvery * 1000,
+    testLimitMs: testLimit * 1000,
+  })
 
   const ageMs = () => (reader.view === null ? Number.POSITIVE_INFINITY : clock.monotonicMs() - reader.view.polledAtMs)
   const trouble = (): ReturnType<Feed['trouble']> => {
@@ -109,7 +132,7 @@ export function startFeed(deps: FeedDeps): Feed {
   const ticker = startTicker(clock, Math.min(1000, pingMs / 4), () => {
     const isStale = trouble() !== null
     if (ageMs() > settings.stale_seconds[1] * 1000 && reader.view !== null) closeAll('stale', 10_000)
-    for (const stream of [...registry.all()]) tickStream(stream, reader.view, pingMs, isStale)
+    for (const stream of registry.all()) tickStream(stream, reader.view, pingMs, isStale)
     watches.tick(pingMs)
   })
 
@@ -129,18 +152,28 @@ export function startFeed(deps: FeedDeps): Feed {
       refuseWhenDraining()
       const view = requireView(reader.view, trouble())
       const cursor = wished.cursor === undefined ? null : readCursor(view.cursorKey, wished.cursor)
-      if (wished.cursor !== undefined && cursor === null) throw new ApiError('bad_cursor', 'the cursor is not one of this broker: connect once without it')
+      if (wished.cursor !== undefined && cursor === null)
+        throw new ApiError('bad_cursor', 'the cursor is not one of this broker: connect once without it')
       const wish: Wish = { cursor, reason: wished.reason ?? 'first', holds: wished.holds }
       const lifeMs = uniform(settings.stream_life_seconds[0] * 1000, settings.stream_life_seconds[1] * 1000)
       const endsAtMs = clock.monotonicMs() + Math.min(lifeMs, who.expiresAtMs === null ? lifeMs : who.expiresAtMs - clock.now())
       const { session } = await feedState.nextSession(database, {})
       const limits = { queueKeys: settings.queue_keys, queueBytes: settings.queue_bytes, slowMs: settings.slow_seconds * 1000 }
       const response = answer()
-      const stream = new AgentStream(response, clock, { agentId: who.agentId, endsAtMs, limits, onClosed: (closed) => registry.remove(closed) })
+      const stream = new AgentStream(response, clock, {
+        agentId: who.agentId,
+        endsAtMs,
+        limits,
+        onClosed: (closed) => registry.remove(closed),
+      })
       // Known from its first moment, so that a revocation or a drain finds it while it still starts.
       registry.subscribe(stream, scopeKey('agent', who.agentId))
       const decided = decideMode(view, wish)
-      response.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store, no-transform', 'x-accel-buffering': 'no' })
+      response.writeHead(200, {
+        'content-type': 'application/x-ndjson',
+        'cache-control': 'no-store, no-transform',
+        'x-accel-buffering': 'no',
+      })
       await stream.write(
         frameBuffer({
           type: 'hello',
@@ -155,7 +188,13 @@ export function startFeed(deps: FeedDeps): Feed {
         }),
       )
       try {
-        await startStream({ sql: database, seal: deps.seal, publisher, registry, ring, inlineBytes: settings.inline_bytes, wakeReader: reader.wake }, stream, view, wish, decided)
+        await startStream(
+          { sql: database, seal: deps.seal, publisher, registry, ring, inlineBytes: settings.inline_bytes, wakeReader: reader.wake },
+          stream,
+          view,
+          wish,
+          decided,
+        )
       } catch (error) {
         log.warn('stream start failed', { agent_id: who.agentId, error: error as Error })
         stream.end('stale', uniform(500, 5000))

@@ -39,7 +39,9 @@ export function startListener(deps: ListenerDeps): Listener {
       }
       isUp = false
       failures += 1
-      await deps.clock.sleep(backoffDelayMs({ baseMs: 250, maxMs: 15_000, jitter: 'equal' }, failures), stopping.signal).catch(() => undefined)
+      await deps.clock
+        .sleep(backoffDelayMs({ baseMs: 250, maxMs: 15_000, jitter: 'equal' }, failures), stopping.signal)
+        .catch(() => undefined)
     }
   })()
   return {

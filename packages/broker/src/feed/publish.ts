@@ -108,7 +108,8 @@ async function deliver(deps: PublisherDeps, matched: Matched): Promise<void> {
   const states = stackIds.size === 0 ? [] : await wanted.statesOf(deps.sql, { stack_ids: [...stackIds] })
   await queuePuts(deps, matched, states, live)
   queueDels(deps, matched, states, live)
-  for (const [stream, whats] of matched.looks) for (const what of whats) stream.queue(`look:${what}`, frameBuffer({ type: 'look', what, spread_ms: 0 }))
+  for (const [stream, whats] of matched.looks)
+    for (const what of whats) stream.queue(`look:${what}`, frameBuffer({ type: 'look', what, spread_ms: 0 }))
 }
 
 async function livePairs(sql: Sql, pairs: Matched['pairs']): Promise<ReadonlySet<string>> {
@@ -118,18 +119,26 @@ async function livePairs(sql: Sql, pairs: Matched['pairs']): Promise<ReadonlySet
   return new Set(rows.map((row) => `${row.agent_id} ${row.stack_id}`))
 }
 
-async function queuePuts(deps: PublisherDeps, matched: Matched, states: readonly wanted.StackState[], live: ReadonlySet<string>): Promise<void> {
+async function queuePuts(
+  deps: PublisherDeps,
+  matched: Matched,
+  states: readonly wanted.StackState[],
+  live: ReadonlySet<string>,
+): Promise<void> {
   const wantedStates = states.filter((state) => !state.is_deleted)
   for (const page of pagesOf(wantedStates, { objects: 500, bytes: 1 << 20, inlineBytes: deps.inlineBytes })) {
     const frames = await putFrames(deps, page)
-    for (const { stack_id } of page) for (const stream of receivers(deps, matched, stack_id, live)) stream.queue(stack_id, frames.get(stack_id)!)
+    for (const { stack_id } of page)
+      for (const stream of receivers(deps, matched, stack_id, live)) stream.queue(stack_id, frames.get(stack_id)!)
   }
 }
 
 /** Live streams of a stack whose pair was not read again, or was and is there. */
 function receivers(deps: PublisherDeps, matched: Matched, stackId: string, live: ReadonlySet<string>): AgentStream[] {
   return [...deps.registry.of(scopeKey('stack', stackId))].filter(
-    (stream) => stream.state === 'live' && (matched.pairs.get(stream)?.has(stackId) === true ? live.has(`${stream.agentId} ${stackId}`) : matched.stacks.has(stackId)),
+    (stream) =>
+      stream.state === 'live' &&
+      (matched.pairs.get(stream)?.has(stackId) === true ? live.has(`${stream.agentId} ${stackId}`) : matched.stacks.has(stackId)),
   )
 }
 

@@ -22,7 +22,7 @@ export interface FeedView {
   readonly polledAtMs: number
 }
 export interface FeedReader {
-  wake(): void
+  readonly wake: () => void
   /** null until the first poll. */
   readonly view: FeedView | null
   stop(): Promise<void>
@@ -161,5 +161,9 @@ async function readPaged(client: pg.Client, probes: { xmax: string; in_flight: s
 function readOf(rows: Awaited<ReturnType<typeof changeLog.poll>>): Read {
   const first = rows[0]
   if (first === undefined) throw new Error('the feed statement returned no row')
-  return { rows: rows.filter((row) => row.seq !== null) as changeLog.ChangeRow[], cursor: parseSnapshot(first.cursor), standby: first.standby }
+  return {
+    rows: rows.filter((row) => row.seq !== null) as changeLog.ChangeRow[],
+    cursor: parseSnapshot(first.cursor),
+    standby: first.standby,
+  }
 }

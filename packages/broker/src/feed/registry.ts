@@ -27,8 +27,9 @@ export class Registry<Follower extends object> {
     return this.#followers.get(scope) ?? nobody
   }
 
-  all(): Iterable<Follower> {
-    return this.#scopes.keys()
+  /** A copy: closing a follower changes the registry. */
+  all(): Follower[] {
+    return [...this.#scopes.keys()]
   }
 
   get size(): number {

@@ -64,7 +64,12 @@ async function resume(deps: StartDeps, stream: AgentStream, cursor: Cursor): Pro
     const at = parseSnapshot(head.cursor)
     if (at.xmax < cursor.snapshot.xmax) return 'epoch' // this history cannot have issued it
     const targets = await wanted.listForAgent(deps.sql, { agent_id: stream.agentId })
-    const isReplayed = subscribe(deps, stream, wantedOf(targets).map((row) => row.stack_id), { first, at })
+    const isReplayed = subscribe(
+      deps,
+      stream,
+      wantedOf(targets).map((row) => row.stack_id),
+      { first, at },
+    )
     if (!isReplayed) continue
     for (const row of rows) if (row.stack_id !== null) stream.noted.add(row.stack_id)
     return null
@@ -85,7 +90,9 @@ async function snapshot(deps: StartDeps, stream: AgentStream, view: FeedView, wi
     await stream.write(frameBuffer({ type: 'del', stack_id: row.stack_id!, rev: row.rev!, reason }))
   }
   const cursor = printCursor(view.cursorKey, { epoch: view.epoch, snapshot: begun.at })
-  await stream.write(frameBuffer({ type: 'snapshot_end', id, count: stacks.length, digest, removals: removals.length, unchanged: isUnchanged, cursor }))
+  await stream.write(
+    frameBuffer({ type: 'snapshot_end', id, count: stacks.length, digest, removals: removals.length, unchanged: isUnchanged, cursor }),
+  )
 }
 
 async function listAndSubscribe(deps: StartDeps, stream: AgentStream) {
@@ -93,7 +100,15 @@ async function listAndSubscribe(deps: StartDeps, stream: AgentStream) {
     const first = deps.publisher.nextBatch
     const listed = await wanted.listForAgent(deps.sql, { agent_id: stream.agentId })
     const at = parseSnapshot(listed[0]!.cursor)
-    if (subscribe(deps, stream, wantedOf(listed).map((row) => row.stack_id), { first, at })) return { listed, at }
+    if (
+      subscribe(
+        deps,
+        stream,
+        wantedOf(listed).map((row) => row.stack_id),
+        { first, at },
+      )
+    )
+      return { listed, at }
   }
 }
 
@@ -123,4 +138,5 @@ async function writePuts(deps: StartDeps, stream: AgentStream, stacks: readonly 
   }
 }
 
-const wantedOf = (listed: Awaited<ReturnType<typeof wanted.listForAgent>>): wanted.WantedStack[] => listed.filter((row) => row.kind === 'wanted') as wanted.WantedStack[]
+const wantedOf = (listed: Awaited<ReturnType<typeof wanted.listForAgent>>): wanted.WantedStack[] =>
+  listed.filter((row) => row.kind === 'wanted') as wanted.WantedStack[]

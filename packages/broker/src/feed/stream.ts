@@ -78,7 +78,8 @@ export class AgentStream {
     const now = this.#clock.monotonicMs()
     if (this.#blockedSinceMs !== null && now - this.#blockedSinceMs > this.#options.limits.slowMs) this.end('slow', 0)
     else if (now >= this.endsAtMs) this.end('lifetime', 0)
-    else if (this.#blockedSinceMs === null && now - this.#lastWriteMs >= pingMs) this.#send(frameBuffer({ type: 'ping', t: this.#clock.now(), stale: isStale }))
+    else if (this.#blockedSinceMs === null && now - this.#lastWriteMs >= pingMs)
+      this.#send(frameBuffer({ type: 'ping', t: this.#clock.now(), stale: isStale }))
   }
 
   idleMs(): number {

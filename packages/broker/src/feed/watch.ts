@@ -8,10 +8,9 @@ import type { FeedView } from './reader.ts'
 export interface Watches {
   /** `kinds`: object kinds to be told about. The first event says that everything must be read once. */
   open(response: ServerResponse, kinds: ReadonlySet<string>): void
-  offer(row: ChangeRow): void
+  readonly offer: (row: ChangeRow) => void
   tick(pingMs: number): void
   closeAll(): void
-  readonly open_count: number
 }
 interface Watch {
   readonly response: ServerResponse
@@ -29,9 +28,6 @@ export function createWatches(clock: Clock, view: () => FeedView | null): Watche
     if (watch.response.writableLength > bufferBytesMax) watch.response.destroy()
   }
   return {
-    get open_count() {
-      return watches.size
-    },
     open: (response, kinds) => {
       const watch: Watch = { response, kinds, lastWriteMs: clock.monotonicMs() }
       response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store, no-transform', 'x-accel-buffering': 'no' })
@@ -42,7 +38,8 @@ export function createWatches(clock: Clock, view: () => FeedView | null): Watche
     },
     offer: (row) => {
       for (const watch of watches) {
-        if (watch.kinds.has(row.object_kind)) write(watch, 'change', { scope: `${row.scope_kind}:${row.scope_id}`, kind: row.object_kind, id: row.object_id, op: row.op })
+        if (watch.kinds.has(row.object_kind))
+          write(watch, 'change', { scope: `${row.scope_kind}:${row.scope_id}`, kind: row.object_kind, id: row.object_id, op: row.op })
       }
     },
     tick: (pingMs) => {

@@ -1,5 +1,5 @@
 // Bodies over HTTP: kinds, types, encodings and caps, seen from outside and from the handler.
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+import { brotliCompressSync, constants, deflateSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { call, paks, startTestServer, type TestServer } from './server.fixture.ts'
 
@@ -57,14 +57,14 @@ test.each([
 
 test.each([
   ['gzip', gzipSync],
-  ['br', brotliCompressSync],
+  ['br', (bytes: Buffer) => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } })],
 ] as const)('a %s bomb is 413, and memory does not follow it', async (encoding, pack) => {
   const bomb = pack(Buffer.alloc(64 * 1024 * 1024, 0x20))
   const before = process.memoryUsage().rss
   const answers = await Promise.all(
     Array.from({ length: 8 }, () => call(server, 'createAgent', { headers: { 'content-encoding': encoding }, body: bomb })),
   )
-  expect(answers.map((answer) => [answer.status, answer.json?.code])).toEqual(Array(8).fill([413, 'payload_too_large']))
+  expect(answers.map((answer) => [answer.status, answer.json?.code])).toEqual(answers.map(() => [413, 'payload_too_large']))
   expect(process.memoryUsage().rss - before).toBeLessThan(200 * 1024 * 1024)
 })
 

@@ -6,6 +6,7 @@ import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ClientGone } from './client-gone.ts'
+import { compressed } from './compress.ts'
 import { errorAnswer } from './errors.ts'
 import { type Exchange, openExchange } from './exchange.ts'
 import { answered } from './handler.ts'
@@ -50,7 +51,8 @@ async function answerCall(deps: MountDeps, route: Route, pair: Pair): Promise<vo
   try {
     const value = await serve(serveDepsOf(deps), route, exchange)
     if (exchange.said.answer?.is === 'hijacked') return
-    sendAnswer(deps, pair.reply, answerFor(route, exchange, { value, reply: pair.reply }))
+    const answer = answerFor(route, exchange, { value, reply: pair.reply })
+    sendAnswer(deps, pair.reply, await compressed(answer, pair.request.headers['accept-encoding']))
   } catch (error) {
     sendFailure(deps, route, { exchange, pair, error })
   } finally {

@@ -18,29 +18,28 @@ const cases = (table: Record<EndpointName, readonly Expected[] | null>) =>
     (table[name] ?? []).map((expected, index): [EndpointName, CallerName, Expected] => [name, callers[index] ?? 'admin', expected]),
   )
 
-async function expectAnswer(name: EndpointName, caller: CallerName, { expected, about }: { expected: Expected; about: typeof present }) {
+/** What the call led to: the answer, the handlers it reached, the denials it wrote. */
+async function outcome(name: EndpointName, caller: CallerName, about: typeof present) {
   const before = { reached: server.reached.length, denied: server.denied.length }
   const answer = await call(server, name, { pak: paks[caller], about })
   const reached = server.reached.slice(before.reached).map((entry) => entry.name)
-  const denied = server.denied.slice(before.denied).map((entry) => [entry.endpoint, entry.code])
-  if (expected === 'ok') {
-    expect({ status: answer.status, reached, denied }).toEqual({ status: endpoints[name].success, reached: [name], denied: [] })
-  } else {
-    const status = errorStatus[expected]
-    expect({ status: answer.status, code: answer.json?.code, reached, denied }).toEqual({
-      status,
-      code: expected,
-      reached: [],
-      denied: status === 403 ? [[name, expected]] : [],
-    })
-  }
+  const denied = server.denied.slice(before.denied).map((entry) => entry.code)
+  return { status: answer.status, code: answer.status < 400 ? 'ok' : answer.json?.code, reached, denied }
 }
 
-test.each(cases(permissions))('%s as %s: %s', (name, caller, expected) => expectAnswer(name, caller, { expected, about: present }))
+function wanted(name: EndpointName, expected: Expected) {
+  if (expected === 'ok') return { status: endpoints[name].success, code: expected, reached: [name], denied: [] }
+  const status = errorStatus[expected]
+  return { status, code: expected, reached: [], denied: status === 403 ? [expected] : [] }
+}
 
-test.each(cases(aboutMissing))('%s about a missing thing as %s: %s', (name, caller, expected) =>
-  expectAnswer(name, caller, { expected, about: absent }),
-)
+test.each(cases(permissions))('%s as %s: %s', async (name, caller, expected) => {
+  expect(await outcome(name, caller, present)).toEqual(wanted(name, expected))
+})
+
+test.each(cases(aboutMissing))('%s about a missing thing as %s: %s', async (name, caller, expected) => {
+  expect(await outcome(name, caller, absent)).toEqual(wanted(name, expected))
+})
 
 test.each(names)('%s as nobody is 401, empty, and reaches nothing', async (name) => {
   const before = server.reached.length
@@ -53,20 +52,19 @@ test('the verb of every endpoint is the one on the list', () => {
 })
 
 test.each(names)('%s with an admin key whose scope is read and deploy', async (name) => {
-  const answer = await call(server, name, { pak: paks.scoped })
-  const isAgentsOwn = permissions[name][0] !== 'ok'
+  const { status, json } = await call(server, name, { pak: paks.scoped })
   const isInScope = verbs[name] === 'read' || verbs[name] === 'deploy'
-  if (isAgentsOwn) expect(answer.json?.code).toBe('agent_pak_mismatch')
-  else if (isInScope) expect(answer.status).toBe(endpoints[name].success)
-  else expect([answer.status, answer.json?.code, answer.json?.details]).toEqual([403, 'scope_denied', { verb: verbs[name] }])
+  const inScope = isInScope ? { status: endpoints[name].success } : { status: 403, code: 'scope_denied', details: { verb: verbs[name] } }
+  const expected = permissions[name][0] === 'ok' ? inScope : { status: 403, code: 'agent_pak_mismatch' }
+  expect({ status, code: json?.code, details: json?.details }).toMatchObject(expected)
 })
 
 test.each(names.filter((name) => permissions[name][2] === 'ok'))(
   '%s as an inactive generator: reads work, changes do not',
   async (name) => {
-    const answer = await call(server, name, { pak: paks.inactive })
-    if (verbs[name] === 'read') expect(answer.status).toBe(endpoints[name].success)
-    else expect([answer.status, answer.json?.code]).toEqual([403, 'generator_inactive'])
+    const { status, json } = await call(server, name, { pak: paks.inactive })
+    const expected = verbs[name] === 'read' ? { status: endpoints[name].success } : { status: 403, code: 'generator_inactive' }
+    expect({ status, code: json?.code }).toMatchObject(expected)
   },
 )
 

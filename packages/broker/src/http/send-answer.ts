@@ -8,7 +8,7 @@ import { announcesBody } from './read-body.ts'
 export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  readonly body: string
+  readonly body: string | Buffer
 }
 
 export function sendAnswer(deps: { clock: Clock }, reply: FastifyReply, answer: Answer): void {
@@ -24,7 +24,7 @@ function sendAndLinger({ clock }: { clock: Clock }, reply: FastifyReply, answer:
   const response = reply.raw
   void reply.hijack()
   response.writeHead(answer.status, { ...answer.headers, 'content-length': Buffer.byteLength(answer.body), connection: 'close' })
-  if (answer.body === '') response.flushHeaders()
+  if (answer.body.length === 0) response.flushHeaders()
   else response.write(answer.body)
   const done = () => {
     timer.cancel()

@@ -140,7 +140,7 @@ export function countingHandlers(reached: Reached[], handler?: TestOptions['hand
       return (endpoint as Endpoint).stream === true ? oneFrame(request.reply.hijack()) : sampleAnswer(endpoint)
     },
   ])
-  return Object.fromEntries(handlers) as unknown as Handlers<null>
+  return Object.fromEntries(handlers) as Handlers<null>
 }
 
 function oneFrame({ response }: { request: IncomingMessage; response: ServerResponse }): typeof answered {

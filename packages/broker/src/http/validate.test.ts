@@ -81,9 +81,9 @@ test.each([
   [`one=${id.toUpperCase()}`, { limit: 100, one: id }],
   ['one=7', 'invalid_query_parameter'],
 ])('the query %j gives %j', (text, expected) => {
-  const fault = faultOf(() => everyQuery.query(text))
-  if (typeof expected === 'string') expect(fault).toMatchObject({ code: expected })
-  else expect(everyQuery.query(text)).toEqual(expected)
+  let outcome: unknown
+  const fault = faultOf(() => void (outcome = everyQuery.query(text)))
+  expect(fault === 'ok' ? outcome : fault.code).toEqual(expected)
 })
 
 test.each<[EndpointName, unknown, object]>([
@@ -137,7 +137,7 @@ test.each<[EndpointName, unknown, object]>([
     { session: 1, n: 1, stacks: [{ stack_id: id, rev: 1, object_id: null, phase: 'applied', observed_at: 'yesterday' }] },
     { code: 'invalid_request_body', errors: [{ path: 'stacks[0].observed_at', message: 'must be a time as in RFC 3339' }] },
   ],
-  ['reportStatus', { session: 1, n: 1, stacks: Array(201).fill({}) }, { code: 'validation_failed' }],
+  ['reportStatus', { session: 1, n: 1, stacks: Array.from({ length: 201 }, () => ({})) }, { code: 'validation_failed' }],
   ['reportStatus', { session: 2 ** 53, n: 1, stacks: [] }, { code: 'validation_failed' }],
 ])('%s refuses case %# with a sentence of its own', (name, body, expected) => {
   const fault = faultOf(() => of(name).body(body))

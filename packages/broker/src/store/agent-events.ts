@@ -19,22 +19,41 @@ export interface NewEventRow {
   readonly occurred_at: string | null
 }
 /** null: this id was stored before, by an earlier try of the same report. */
-export const insert = maybe('agent_events.insert', AgentEvent, (p: Slots<NewEventRow>) => `
+export const insert = maybe(
+  'agent_events.insert',
+  AgentEvent,
+  (p: Slots<NewEventRow>) => `
   insert into agent_events (id, agent_id, deployment_object_id, stack_id, event_type, status, message, detail, occurred_at)
   values (${p.id}, ${p.agent_id}, ${p.deployment_object_id}, ${p.stack_id}, ${p.event_type}, ${p.status}, ${p.message}, ${p.detail}::jsonb, ${p.occurred_at})
-  on conflict (id) do nothing returning ${columns}`)
+  on conflict (id) do nothing returning ${columns}`,
+)
 
-export const get = maybe('agent_events.get', AgentEvent, (p: Slots<{ id: string; agent_id: string }>) => `
-  select ${columns} from agent_events where id = ${p.id}::uuid and agent_id = ${p.agent_id}::uuid`)
+export const get = maybe(
+  'agent_events.get',
+  AgentEvent,
+  (p: Slots<{ id: string; agent_id: string }>) => `
+  select ${columns} from agent_events where id = ${p.id}::uuid and agent_id = ${p.agent_id}::uuid`,
+)
 
-export const listOfAgent = rows('agent_events.listOfAgent', AgentEvent, (p: Slots<{ agent_id: string; limit: number }>) => `
-  select ${columns} from agent_events where agent_id = ${p.agent_id}::uuid and deleted_at is null order by created_at desc, id desc limit ${p.limit}::int`)
+export const listOfAgent = rows(
+  'agent_events.listOfAgent',
+  AgentEvent,
+  (p: Slots<{ agent_id: string; limit: number }>) => `
+  select ${columns} from agent_events where agent_id = ${p.agent_id}::uuid and deleted_at is null order by created_at desc, id desc limit ${p.limit}::int`,
+)
 
-export const acknowledge = count('agent_events.acknowledge', (p: Slots<{ agent_id: string; deployment_object_id: string; last_type: string; last_status: string }>) => `
+export const acknowledge = count(
+  'agent_events.acknowledge',
+  (p: Slots<{ agent_id: string; deployment_object_id: string; last_type: string; last_status: string }>) => `
   insert into agent_object_acks (agent_id, deployment_object_id, last_type, last_status)
   values (${p.agent_id}, ${p.deployment_object_id}, ${p.last_type}, ${p.last_status})
-  on conflict (agent_id, deployment_object_id) do update set last_at = now(), last_type = excluded.last_type, last_status = excluded.last_status`)
+  on conflict (agent_id, deployment_object_id) do update set last_at = now(), last_type = excluded.last_type, last_status = excluded.last_status`,
+)
 
 const Acked = z.object({ deployment_object_id: z.string() })
-export const acknowledgedAmong = rows('agent_events.acknowledgedAmong', Acked, (p: Slots<{ agent_id: string; ids: string[] }>) => `
-  select deployment_object_id from agent_object_acks where agent_id = ${p.agent_id}::uuid and deployment_object_id = any(${p.ids}::uuid[])`)
+export const acknowledgedAmong = rows(
+  'agent_events.acknowledgedAmong',
+  Acked,
+  (p: Slots<{ agent_id: string; ids: string[] }>) => `
+  select deployment_object_id from agent_object_acks where agent_id = ${p.agent_id}::uuid and deployment_object_id = any(${p.ids}::uuid[])`,
+)

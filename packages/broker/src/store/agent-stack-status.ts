@@ -6,7 +6,10 @@ import { rows, type Slots } from './sql.ts'
 
 const Accepted = z.object({ stack_id: z.string() })
 /** Reports of stacks the agent neither has nor has to remove are left out: what is not its own does not exist for it. */
-export const record = rows('agent_stack_status.record', Accepted, (p: Slots<{ agent_id: string; session: number; n: number; reports: string }>) => `
+export const record = rows(
+  'agent_stack_status.record',
+  Accepted,
+  (p: Slots<{ agent_id: string; session: number; n: number; reports: string }>) => `
   insert into agent_stack_status as s (agent_id, stack_id, epoch, rev, object_id, phase, code, message, attempts, retry_at, session, n, observed_at)
   select ${p.agent_id}::uuid, r.stack_id, f.epoch, r.rev, r.object_id, r.phase, r.code, r.message, r.attempts, r.retry_at, ${p.session}::bigint, ${p.n}::bigint, r.observed_at
   from jsonb_to_recordset(${p.reports}::jsonb) as r (stack_id uuid, rev bigint, object_id uuid, phase text, code text, message text, attempts int, retry_at timestamptz, observed_at timestamptz)
@@ -18,10 +21,14 @@ export const record = rows('agent_stack_status.record', Accepted, (p: Slots<{ ag
     epoch = excluded.epoch, rev = excluded.rev, object_id = excluded.object_id, phase = excluded.phase, code = excluded.code, message = excluded.message,
     attempts = excluded.attempts, retry_at = excluded.retry_at, session = excluded.session, n = excluded.n, observed_at = excluded.observed_at, received_at = now()
   where (excluded.session, excluded.n) > (s.session, s.n) and (s.epoch <> excluded.epoch or excluded.rev >= s.rev)
-  returning s.stack_id`)
+  returning s.stack_id`,
+)
 
 /** Each agent of a stack, targeted or still removing it; `stale` by database time. */
-export const listOfStack = rows('agent_stack_status.listOfStack', AgentStackStatus, (p: Slots<{ stack_id: string; stale_after_seconds: number }>) => `
+export const listOfStack = rows(
+  'agent_stack_status.listOfStack',
+  AgentStackStatus,
+  (p: Slots<{ stack_id: string; stale_after_seconds: number }>) => `
   select a.id as agent_id, a.name as agent_name, a.cluster_name,
     array_remove(array[case when t.explicit then 'explicit' end, case when t.by_label then 'label' end, case when t.by_annotation then 'annotation' end], null) as reasons,
     w.sequence_id as desired_sequence_id, s.rev, o.sequence_id, s.object_id as deployment_object_id, s.phase, s.code, s.message, coalesce(s.attempts, 0) as attempts,
@@ -35,4 +42,5 @@ export const listOfStack = rows('agent_stack_status.listOfStack', AgentStackStat
   left join agent_stack_status s on s.agent_id = a.id and s.stack_id = ${p.stack_id}::uuid
   left join deployment_objects o on o.id = s.object_id
   left join lateral (select sequence_id from deployment_objects d where d.stack_id = ${p.stack_id}::uuid and d.deleted_at is null order by sequence_id desc limit 1) w on true
-  order by a.name, a.id`)
+  order by a.name, a.id`,
+)

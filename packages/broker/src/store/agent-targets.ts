@@ -7,7 +7,10 @@ import { count, maybe, one, rows, type Slots } from './sql.ts'
 const reasons = `array_remove(array[case when explicit then 'explicit' end, case when by_label then 'label' end, case when by_annotation then 'annotation' end], null) as reasons`
 
 /** Two changes that only match together must not miss each other: whoever changes targeting takes this first. */
-export const lock = count('agent_targets.lock', () => `select pg_advisory_xact_lock(hashtextextended('brokkr:retarget:' || current_schema(), 0))`)
+export const lock = count(
+  'agent_targets.lock',
+  () => `select pg_advisory_xact_lock(hashtextextended('brokkr:retarget:' || current_schema(), 0))`,
+)
 
 type Scope = Slots<{ agent_id: string | null; stack_id: string | null }>
 const wanted = (p: Scope) => `
@@ -27,44 +30,70 @@ const wanted = (p: Scope) => `
   join agent_generator_registrations r on r.agent_id = m.agent_id and r.generator_id = k.generator_id
   group by m.agent_id, m.stack_id`
 
-export const recomputeEnded = count('agent_targets.recomputeEnded', (p: Scope) => `
+export const recomputeEnded = count(
+  'agent_targets.recomputeEnded',
+  (p: Scope) => `
   with wanted as (${wanted(p)})
   delete from agent_targets t
   where (${p.agent_id}::uuid is null or t.agent_id = ${p.agent_id}) and (${p.stack_id}::uuid is null or t.stack_id = ${p.stack_id})
-    and not exists (select from wanted w where w.agent_id = t.agent_id and w.stack_id = t.stack_id)`)
+    and not exists (select from wanted w where w.agent_id = t.agent_id and w.stack_id = t.stack_id)`,
+)
 
-export const recomputeBegun = count('agent_targets.recomputeBegun', (p: Scope) => `
+export const recomputeBegun = count(
+  'agent_targets.recomputeBegun',
+  (p: Scope) => `
   with wanted as (${wanted(p)})
   insert into agent_targets as t (id, agent_id, stack_id, explicit, by_label, by_annotation)
   select gen_random_uuid(), agent_id, stack_id, explicit, by_label, by_annotation from wanted
   on conflict (agent_id, stack_id) do update set by_label = excluded.by_label, by_annotation = excluded.by_annotation
-  where (t.by_label, t.by_annotation) is distinct from (excluded.by_label, excluded.by_annotation)`)
+  where (t.by_label, t.by_annotation) is distinct from (excluded.by_label, excluded.by_annotation)`,
+)
 
 /** null: the pair is explicit already. */
-export const makeExplicit = maybe('agent_targets.makeExplicit', AgentTarget, (p: Slots<{ agent_id: string; stack_id: string }>) => `
+export const makeExplicit = maybe(
+  'agent_targets.makeExplicit',
+  AgentTarget,
+  (p: Slots<{ agent_id: string; stack_id: string }>) => `
   insert into agent_targets as t (id, agent_id, stack_id, explicit) values (gen_random_uuid(), ${p.agent_id}, ${p.stack_id}, true)
   on conflict (agent_id, stack_id) do update set explicit = true where not t.explicit
-  returning id, agent_id, stack_id, ${reasons}`)
+  returning id, agent_id, stack_id, ${reasons}`,
+)
 
 /** Takes the explicit reason away; a pair without another reason goes. Returns whether there was an explicit row. */
-export const dropExplicit = one('agent_targets.dropExplicit', z.object({ dropped: z.int() }), (p: Slots<{ agent_id: string; stack_id: string }>) => `
+export const dropExplicit = one(
+  'agent_targets.dropExplicit',
+  z.object({ dropped: z.int() }),
+  (p: Slots<{ agent_id: string; stack_id: string }>) => `
   with gone as (
     delete from agent_targets where agent_id = ${p.agent_id}::uuid and stack_id = ${p.stack_id}::uuid and explicit and not by_label and not by_annotation returning id),
   kept as (
     update agent_targets set explicit = false
     where agent_id = ${p.agent_id}::uuid and stack_id = ${p.stack_id}::uuid and explicit and (by_label or by_annotation) returning id)
-  select (select count(*) from gone) + (select count(*) from kept) as dropped`)
+  select (select count(*) from gone) + (select count(*) from kept) as dropped`,
+)
 
-export const list = rows('agent_targets.list', AgentTarget, (p: Slots<{ agent_id: string; reason: string }>) => `
+export const list = rows(
+  'agent_targets.list',
+  AgentTarget,
+  (p: Slots<{ agent_id: string; reason: string }>) => `
   select id, agent_id, stack_id, ${reasons} from agent_targets
   where agent_id = ${p.agent_id}::uuid
     and (${p.reason}::text = 'all' or (${p.reason} = 'explicit' and explicit) or (${p.reason} = 'label' and by_label) or (${p.reason} = 'annotation' and by_annotation))
-  order by created_at desc, id desc limit 10000`)
+  order by created_at desc, id desc limit 10000`,
+)
 
 /** The agent has the stack for any reason, or still has to remove it. */
-export const hasOrRemoves = maybe('agent_targets.hasOrRemoves', z.object({ stack_id: z.string() }), (p: Slots<{ agent_id: string; stack_id: string }>) => `
+export const hasOrRemoves = maybe(
+  'agent_targets.hasOrRemoves',
+  z.object({ stack_id: z.string() }),
+  (p: Slots<{ agent_id: string; stack_id: string }>) => `
   select stack_id from agent_targets where agent_id = ${p.agent_id}::uuid and stack_id = ${p.stack_id}::uuid
   union
-  select stack_id from agent_stack_status where agent_id = ${p.agent_id}::uuid and stack_id = ${p.stack_id}::uuid and phase <> 'removed'`)
+  select stack_id from agent_stack_status where agent_id = ${p.agent_id}::uuid and stack_id = ${p.stack_id}::uuid and phase <> 'removed'`,
+)
 
-export const countOf = one('agent_targets.countOf', z.object({ held: z.int() }), (p: Slots<{ agent_id: string }>) => `select count(*) as held from agent_targets where agent_id = ${p.agent_id}::uuid`)
+export const countOf = one(
+  'agent_targets.countOf',
+  z.object({ held: z.int() }),
+  (p: Slots<{ agent_id: string }>) => `select count(*) as held from agent_targets where agent_id = ${p.agent_id}::uuid`,
+)

@@ -12,6 +12,9 @@ export interface AuditRow {
   readonly ip_address: string | null
   readonly user_agent: string | null
 }
-export const insert = count('audit_logs.insert', (p: Slots<AuditRow>) => `
+export const insert = count(
+  'audit_logs.insert',
+  (p: Slots<AuditRow>) => `
   insert into audit_logs (id, actor_type, actor_id, action, resource_type, resource_id, details, ip_address, user_agent)
-  values (${p.id}, ${p.actor_type}, ${p.actor_id}, ${p.action}, ${p.resource_type}, ${p.resource_id}, ${p.details}::jsonb, ${p.ip_address}, ${p.user_agent})`)
+  values (${p.id}, ${p.actor_type}, ${p.actor_id}, ${p.action}, ${p.resource_type}, ${p.resource_id}, ${p.details}::jsonb, ${p.ip_address}, ${p.user_agent})`,
+)

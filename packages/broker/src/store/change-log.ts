@@ -25,7 +25,10 @@ export interface ChangeRow {
 export const pollRowsMax = 5000
 
 /** Always returns a row, because the cursor moves even when nothing of ours did. One row over the limit says "page it". */
-export const poll = rows('change_log.poll', Row, (p: Slots<{ xmax: string; in_flight: string[] }>) => `
+export const poll = rows(
+  'change_log.poll',
+  Row,
+  (p: Slots<{ xmax: string; in_flight: string[] }>) => `
   select pg_current_snapshot()::text as cursor, pg_is_in_recovery() as standby,
          c.seq, c.scope_kind, c.scope_id, c.object_kind, c.object_id, c.op
   from (values (1)) as one left join (
@@ -33,10 +36,14 @@ export const poll = rows('change_log.poll', Row, (p: Slots<{ xmax: string; in_fl
     union all
     (select * from change_log where xid = any(${p.in_flight}::xid8[]) order by xid limit ${pollRowsMax + 1})
   ) as c on true
-  order by c.seq`)
+  order by c.seq`,
+)
 
 /** A page of a large batch, read inside one repeatable-read transaction so that all pages share its snapshot. */
-export const page = rows('change_log.page', Row, (p: Slots<{ xmax: string; in_flight: string[]; after: number }>) => `
+export const page = rows(
+  'change_log.page',
+  Row,
+  (p: Slots<{ xmax: string; in_flight: string[]; after: number }>) => `
   select pg_current_snapshot()::text as cursor, pg_is_in_recovery() as standby,
          c.seq, c.scope_kind, c.scope_id, c.object_kind, c.object_id, c.op
   from (values (1)) as one left join (
@@ -44,12 +51,23 @@ export const page = rows('change_log.page', Row, (p: Slots<{ xmax: string; in_fl
     where (xid >= ${p.xmax}::xid8 or xid = any(${p.in_flight}::xid8[])) and seq > ${p.after}::bigint
     order by seq limit ${pollRowsMax}
   ) as c on true
-  order by c.seq`)
+  order by c.seq`,
+)
 
-const ScopeRow = z.object({ cursor: z.string(), epoch: z.string(), floor_xid: z.string(), scope_kind: z.string().nullable(), object_kind: z.string().nullable(), stack_id: z.string().nullable() })
+const ScopeRow = z.object({
+  cursor: z.string(),
+  epoch: z.string(),
+  floor_xid: z.string(),
+  scope_kind: z.string().nullable(),
+  object_kind: z.string().nullable(),
+  stack_id: z.string().nullable(),
+})
 /** What an agent's scopes (itself and its stacks) saw change since a cursor; the first half of a resumed stream. Epoch and
  *  floor come along, so that the cursor's checks hold at the very instant the rows were read. */
-export const sinceForAgent = rows('change_log.sinceForAgent', ScopeRow, (p: Slots<{ agent_id: string; xmax: string; in_flight: string[] }>) => `
+export const sinceForAgent = rows(
+  'change_log.sinceForAgent',
+  ScopeRow,
+  (p: Slots<{ agent_id: string; xmax: string; in_flight: string[] }>) => `
   with scopes as (
     select 'agent' as kind, ${p.agent_id}::uuid as id
     union all select 'stack', stack_id from agent_targets where agent_id = ${p.agent_id}::uuid)
@@ -62,7 +80,11 @@ export const sinceForAgent = rows('change_log.sinceForAgent', ScopeRow, (p: Slot
       union all
       select scope_kind, scope_id, object_kind, object_id from change_log l
       where l.scope_kind = s.kind and l.scope_id = s.id and l.xid = any(${p.in_flight}::xid8[])) l
-  ) as c on true`)
+  ) as c on true`,
+)
 
 /** Wakes every process that listens. A statement of its own after the commit: inside a transaction it takes an instance-wide lock. */
-export const notify = count('change_log.notify', (p: Slots<{ channel: string; payload: string }>) => `select pg_notify(${p.channel}::text, ${p.payload}::text)`)
+export const notify = count(
+  'change_log.notify',
+  (p: Slots<{ channel: string; payload: string }>) => `select pg_notify(${p.channel}::text, ${p.payload}::text)`,
+)

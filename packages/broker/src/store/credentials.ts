@@ -14,7 +14,10 @@ const Row = z.object({
 })
 export type CredentialRow = z.output<typeof Row>
 
-export const findByHash = maybe('credentials.findByHash', Row, (p: Slots<{ hash: string }>) => `
+export const findByHash = maybe(
+  'credentials.findByHash',
+  Row,
+  (p: Slots<{ hash: string }>) => `
   select * from (
     select 'admin' as kind, id, name, pak_hash, readonly, scope, expires_at, true as is_active from admin_role
     where pak_hash = ${p.hash}::text and deleted_at is null and (expires_at is null or expires_at > now())
@@ -22,4 +25,5 @@ export const findByHash = maybe('credentials.findByHash', Row, (p: Slots<{ hash:
     select 'agent', id, name, pak_hash, false, null, null, true from agents where pak_hash = ${p.hash}::text and deleted_at is null
     union all
     select 'generator', id, name, pak_hash, false, null, null, is_active from generators where pak_hash = ${p.hash}::text and deleted_at is null
-  ) found limit 1`)
+  ) found limit 1`,
+)

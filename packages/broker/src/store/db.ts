@@ -13,7 +13,7 @@ export interface DatabaseOptions {
 }
 export interface Database extends Sql {
   /** A connection of one's own, outside the pool: the feed's reader and listener. */
-  connect(): Promise<pg.Client>
+  readonly connect: () => Promise<pg.Client>
   readonly pool: { readonly total: number; readonly idle: number; readonly waiting: number }
   close(): Promise<void>
 }
@@ -53,7 +53,7 @@ export function connectionConfig(options: Omit<DatabaseOptions, 'poolSize'>): pg
     application_name: options.applicationName ?? 'brokkr',
     keepAlive: true,
     options: `-c search_path=${options.schema} -c timezone=UTC -c datestyle=ISO -c statement_timeout=${timeoutMs} -c lock_timeout=3000 -c idle_in_transaction_session_timeout=30000`,
-    types: { getTypeParser: (oid, format) => parsers.get(oid) ?? pg.types.getTypeParser(oid, format) } as pg.CustomTypesConfig,
+    types: { getTypeParser: (oid, format) => parsers.get(oid) ?? pg.types.getTypeParser(oid, format) },
   }
 }
 
@@ -84,12 +84,18 @@ async function inTransaction<T>(pool: pg.Pool, work: (tx: Sql) => Promise<T>): P
   let broken: Error | undefined
   try {
     await client.query('begin')
-    const value = await work({ query: (named) => runNamed(client, named), begin: () => Promise.reject(new Error('transactions do not nest')) })
+    const value = await work({
+      query: (named) => runNamed(client, named),
+      begin: () => Promise.reject(new Error('transactions do not nest')),
+    })
     await client.query('commit')
     return value
   } catch (error) {
     // A connection that cannot even roll back is not given to anybody else.
-    broken = await client.query('rollback').then(() => undefined, (failed: Error) => failed)
+    broken = await client.query('rollback').then(
+      () => undefined,
+      (failed: Error) => failed,
+    )
     throw error
   } finally {
     client.release(broken)

@@ -29,23 +29,46 @@ export interface NewRow {
   readonly created_by_kind: string
   readonly created_by_id: string | null
 }
-export const insert = one('deployment_objects.insert', Row, (p: Slots<NewRow>) => `
+export const insert = one(
+  'deployment_objects.insert',
+  Row,
+  (p: Slots<NewRow>) => `
   insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, is_deletion_marker, created_by_kind, created_by_id)
   values (${p.id}, ${p.stack_id}, ${p.sequence_id}, ${p.yaml_sealed}, ${p.yaml_bytes}, ${p.yaml_checksum}, ${p.is_deletion_marker}, ${p.created_by_kind}, ${p.created_by_id})
-  returning ${columns}`)
+  returning ${columns}`,
+)
 
-export const get = maybe('deployment_objects.get', Row, (p: Slots<{ id: string }>) => `select ${columns} from deployment_objects where id = ${p.id}::uuid and deleted_at is null`)
+export const get = maybe(
+  'deployment_objects.get',
+  Row,
+  (p: Slots<{ id: string }>) => `select ${columns} from deployment_objects where id = ${p.id}::uuid and deleted_at is null`,
+)
 
-export const listLive = rows('deployment_objects.listLive', Row, (p: Slots<{ stack_id: string; limit: number }>) => `
-  select ${columns} from deployment_objects where stack_id = ${p.stack_id}::uuid and deleted_at is null order by sequence_id desc limit ${p.limit}::int`)
+export const listLive = rows(
+  'deployment_objects.listLive',
+  Row,
+  (p: Slots<{ stack_id: string; limit: number }>) => `
+  select ${columns} from deployment_objects where stack_id = ${p.stack_id}::uuid and deleted_at is null order by sequence_id desc limit ${p.limit}::int`,
+)
 
-export const markDeletedOf = count('deployment_objects.markDeletedOf', (p: Slots<{ stack_id: string }>) => `
-  update deployment_objects set deleted_at = now(), updated_at = now() where stack_id = ${p.stack_id}::uuid and deleted_at is null`)
+export const markDeletedOf = count(
+  'deployment_objects.markDeletedOf',
+  (p: Slots<{ stack_id: string }>) => `
+  update deployment_objects set deleted_at = now(), updated_at = now() where stack_id = ${p.stack_id}::uuid and deleted_at is null`,
+)
 
 const Owner = z.object({ stack_id: z.string(), generator_id: z.string() })
-export const ownerOf = maybe('deployment_objects.ownerOf', Owner, (p: Slots<{ id: string }>) => `
-  select o.stack_id, s.generator_id from deployment_objects o join stacks s on s.id = o.stack_id where o.id = ${p.id}::uuid and o.deleted_at is null`)
+export const ownerOf = maybe(
+  'deployment_objects.ownerOf',
+  Owner,
+  (p: Slots<{ id: string }>) => `
+  select o.stack_id, s.generator_id from deployment_objects o join stacks s on s.id = o.stack_id where o.id = ${p.id}::uuid and o.deleted_at is null`,
+)
 
 /** By immutable id, also of deleted stacks: newest sequence first. */
-export const among = rows('deployment_objects.among', Row, (p: Slots<{ ids: string[] }>) => `
-  select ${columns} from deployment_objects where id = any(${p.ids}::uuid[]) order by sequence_id desc, submitted_at desc, id`)
+export const among = rows(
+  'deployment_objects.among',
+  Row,
+  (p: Slots<{ ids: string[] }>) => `
+  select ${columns} from deployment_objects where id = any(${p.ids}::uuid[]) order by sequence_id desc, submitted_at desc, id`,
+)

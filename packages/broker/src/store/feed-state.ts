@@ -15,16 +15,28 @@ export type FeedState = z.output<typeof Row>
 /** The timeline is read from the current WAL file's name: the control file lags until a checkpoint. */
 const timeline = `('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int`
 
-export const read = one('feed_state.read', Row, () => `
+export const read = one(
+  'feed_state.read',
+  Row,
+  () => `
   select f.epoch, f.cursor_key, f.floor_xid::text, pg_is_in_recovery() as standby, current_schema()::text as schema,
          case when pg_is_in_recovery() then true else f.system_identifier = s.system_identifier and f.timeline = ${timeline} end as is_same_history
-  from feed_state f cross join pg_control_system() s`)
+  from feed_state f cross join pg_control_system() s`,
+)
 
 /** Compare-and-set: of several processes that notice the same break, one renews and the others read its epoch. */
-export const renewEpoch = maybe('feed_state.renewEpoch', z.object({ epoch: z.string() }), (p: Slots<{ seen: string; epoch: string }>) => `
+export const renewEpoch = maybe(
+  'feed_state.renewEpoch',
+  z.object({ epoch: z.string() }),
+  (p: Slots<{ seen: string; epoch: string }>) => `
   update feed_state f set epoch = ${p.epoch}::uuid, system_identifier = s.system_identifier, timeline = ${timeline}
   from pg_control_system() s
   where f.epoch = ${p.seen}::uuid
-  returning f.epoch`)
+  returning f.epoch`,
+)
 
-export const nextSession = one('feed_state.nextSession', z.object({ session: z.int() }), () => `select nextval('stream_sessions') as session`)
+export const nextSession = one(
+  'feed_state.nextSession',
+  z.object({ session: z.int() }),
+  () => `select nextval('stream_sessions') as session`,
+)

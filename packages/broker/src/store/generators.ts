@@ -5,18 +5,47 @@ import { maybe, one, rows, type Slots } from './sql.ts'
 
 const columns = `id, name, description, is_active, is_system, last_active_at, created_at, updated_at, deleted_at`
 
-export const insert = one('generators.insert', Generator, (p: Slots<{ id: string; name: string; description: string | null; pak_hash: string | null; pak_short: string | null; is_system: boolean }>) => `
+export const insert = one(
+  'generators.insert',
+  Generator,
+  (
+    p: Slots<{
+      id: string
+      name: string
+      description: string | null
+      pak_hash: string | null
+      pak_short: string | null
+      is_system: boolean
+    }>,
+  ) => `
   insert into generators (id, name, description, pak_hash, pak_short, is_system)
-  values (${p.id}, ${p.name}, ${p.description}, ${p.pak_hash}, ${p.pak_short}, ${p.is_system}) returning ${columns}`)
+  values (${p.id}, ${p.name}, ${p.description}, ${p.pak_hash}, ${p.pak_short}, ${p.is_system}) returning ${columns}`,
+)
 
-export const get = maybe('generators.get', Generator, (p: Slots<{ id: string }>) => `select ${columns} from generators where id = ${p.id}::uuid and deleted_at is null`)
+export const get = maybe(
+  'generators.get',
+  Generator,
+  (p: Slots<{ id: string }>) => `select ${columns} from generators where id = ${p.id}::uuid and deleted_at is null`,
+)
 
-export const list = rows('generators.list', Generator, (p: Slots<{ name: string | null; limit: number }>) => `
+export const list = rows(
+  'generators.list',
+  Generator,
+  (p: Slots<{ name: string | null; limit: number }>) => `
   select ${columns} from generators
   where deleted_at is null and not is_system and (${p.name}::text is null or name = ${p.name})
-  order by name, id limit ${p.limit}::int`)
+  order by name, id limit ${p.limit}::int`,
+)
 
-export const system = maybe('generators.system', z.object({ id: z.string() }), () => `select id from generators where is_system and deleted_at is null`)
+export const system = maybe(
+  'generators.system',
+  z.object({ id: z.string() }),
+  () => `select id from generators where is_system and deleted_at is null`,
+)
 
-export const liveAmong = rows('generators.liveAmong', z.object({ id: z.string() }), (p: Slots<{ ids: string[] }>) => `
-  select id from generators where id = any(${p.ids}::uuid[]) and deleted_at is null`)
+export const liveAmong = rows(
+  'generators.liveAmong',
+  z.object({ id: z.string() }),
+  (p: Slots<{ ids: string[] }>) => `
+  select id from generators where id = any(${p.ids}::uuid[]) and deleted_at is null`,
+)

@@ -9,7 +9,7 @@ test('migrations run once, also when several processes start at the same time', 
   const { url, connect } = await emptyDatabase()
   const outcomes = await Promise.all([migrate(url), migrate(url), migrate(url)])
   const count = (await readMigrations()).length
-  expect(outcomes.map(({ applied }) => applied).toSorted()).toEqual([0, 0, count].toSorted())
+  expect(outcomes.map(({ applied }) => applied).reduce((sum, applied) => sum + applied)).toBe(count)
   const client = await connect()
   const { rows } = await client.query<{ count: string }>('select count(*) from schema_migrations')
   expect(Number(rows[0]?.count)).toBe(count)
@@ -21,7 +21,9 @@ test('two schemas of one database do not meet', async () => {
   await migrate(url, { schema: 'tenant_a' })
   await migrate(url, { schema: 'tenant_b' })
   const client = await connect()
-  const { rows } = await client.query<{ a: string; b: string }>('select a.epoch as a, b.epoch as b from tenant_a.feed_state a, tenant_b.feed_state b')
+  const { rows } = await client.query<{ a: string; b: string }>(
+    'select a.epoch as a, b.epoch as b from tenant_a.feed_state a, tenant_b.feed_state b',
+  )
   expect(rows[0]?.a).not.toBe(rows[0]?.b)
   await client.end()
 })

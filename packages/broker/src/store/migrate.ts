@@ -46,8 +46,12 @@ export async function readMigrations(dir: string = migrationsDir()): Promise<Mig
 async function applyMissing(client: pg.Client, schema: string, migrations: Migration[]): Promise<MigrationOutcome> {
   if (!schemaPattern.test(schema)) throw new Error(`schema name ${JSON.stringify(schema)} must match ${schemaPattern}`)
   await client.query(`create schema if not exists ${pg.escapeIdentifier(schema)}`)
-  await client.query('create table if not exists schema_migrations (version int primary key, checksum text not null, applied_at timestamptz not null default now())')
-  const { rows } = await client.query<{ version: number; checksum: string }>('select version, checksum from schema_migrations order by version')
+  await client.query(
+    'create table if not exists schema_migrations (version int primary key, checksum text not null, applied_at timestamptz not null default now())',
+  )
+  const { rows } = await client.query<{ version: number; checksum: string }>(
+    'select version, checksum from schema_migrations order by version',
+  )
   refuseForeignHistory(rows, migrations)
   const missing = migrations.filter(({ version }) => !rows.some((row) => row.version === version))
   for (const migration of missing) await applyOne(client, migration)
@@ -57,8 +61,10 @@ async function applyMissing(client: pg.Client, schema: string, migrations: Migra
 function refuseForeignHistory(done: { version: number; checksum: string }[], migrations: Migration[]): void {
   for (const row of done) {
     const ours = migrations.find(({ version }) => version === row.version)
-    if (ours === undefined) throw new Error(`the database has migration ${row.version}, which this build does not know: start a newer release`)
-    if (ours.checksum !== row.checksum) throw new Error(`migration ${ours.name} differs from the one this database was made with: restore the file`)
+    if (ours === undefined)
+      throw new Error(`the database has migration ${row.version}, which this build does not know: start a newer release`)
+    if (ours.checksum !== row.checksum)
+      throw new Error(`migration ${ours.name} differs from the one this database was made with: restore the file`)
   }
 }
 

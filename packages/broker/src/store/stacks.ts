@@ -7,29 +7,56 @@ import { count, maybe, one, rows, type Slots } from './sql.ts'
 const columns = `id, name, description, generator_id, created_at, updated_at, deleted_at, drift`
 const takeNumber = `last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id()`
 
-export const insert = one('stacks.insert', Stack, (p: Slots<{ id: string; name: string; description: string | null; generator_id: string; drift: string }>) => `
-  insert into stacks (id, name, description, generator_id, drift) values (${p.id}, ${p.name}, ${p.description}, ${p.generator_id}, ${p.drift}) returning ${columns}`)
+export const insert = one(
+  'stacks.insert',
+  Stack,
+  (p: Slots<{ id: string; name: string; description: string | null; generator_id: string; drift: string }>) => `
+  insert into stacks (id, name, description, generator_id, drift) values (${p.id}, ${p.name}, ${p.description}, ${p.generator_id}, ${p.drift}) returning ${columns}`,
+)
 
-export const get = maybe('stacks.get', Stack, (p: Slots<{ id: string }>) => `select ${columns} from stacks where id = ${p.id}::uuid and deleted_at is null`)
+export const get = maybe(
+  'stacks.get',
+  Stack,
+  (p: Slots<{ id: string }>) => `select ${columns} from stacks where id = ${p.id}::uuid and deleted_at is null`,
+)
 
-export const list = rows('stacks.list', Stack, (p: Slots<{ generator_id: string | null; name: string | null; limit: number }>) => `
+export const list = rows(
+  'stacks.list',
+  Stack,
+  (p: Slots<{ generator_id: string | null; name: string | null; limit: number }>) => `
   select ${columns} from stacks
   where deleted_at is null and (${p.generator_id}::uuid is null or generator_id = ${p.generator_id}) and (${p.name}::text is null or name = ${p.name})
-  order by name, id limit ${p.limit}::int`)
+  order by name, id limit ${p.limit}::int`,
+)
 
 const Taken = z.object({ sequence_id: z.int(), head_sequence_id: z.int().nullable() })
 /** The next number of a live stack, and the sequence of its head before it; null: no such stack. */
-export const takeSequence = maybe('stacks.takeSequence', Taken, (p: Slots<{ stack_id: string }>) => `
+export const takeSequence = maybe(
+  'stacks.takeSequence',
+  Taken,
+  (p: Slots<{ stack_id: string }>) => `
   with locked as (
     update stacks set ${takeNumber} where id = ${p.stack_id}::uuid and deleted_at is null returning id, last_sequence, head_object_id)
-  select l.last_sequence as sequence_id, o.sequence_id as head_sequence_id from locked l left join deployment_objects o on o.id = l.head_object_id`)
+  select l.last_sequence as sequence_id, o.sequence_id as head_sequence_id from locked l left join deployment_objects o on o.id = l.head_object_id`,
+)
 
-export const setHead = count('stacks.setHead', (p: Slots<{ stack_id: string; object_id: string }>) => `
-  update stacks set head_object_id = ${p.object_id}::uuid, updated_at = now() where id = ${p.stack_id}::uuid`)
+export const setHead = count(
+  'stacks.setHead',
+  (p: Slots<{ stack_id: string; object_id: string }>) => `
+  update stacks set head_object_id = ${p.object_id}::uuid, updated_at = now() where id = ${p.stack_id}::uuid`,
+)
 
-export const markDeleted = maybe('stacks.markDeleted', z.object({ sequence_id: z.int() }), (p: Slots<{ stack_id: string }>) => `
+export const markDeleted = maybe(
+  'stacks.markDeleted',
+  z.object({ sequence_id: z.int() }),
+  (p: Slots<{ stack_id: string }>) => `
   update stacks set ${takeNumber}, deleted_at = now(), updated_at = now() where id = ${p.stack_id}::uuid and deleted_at is null
-  returning last_sequence as sequence_id`)
+  returning last_sequence as sequence_id`,
+)
 
 const Owner = z.object({ generator_id: z.string(), is_deleted: z.boolean() })
-export const ownerOf = maybe('stacks.ownerOf', Owner, (p: Slots<{ id: string }>) => `select generator_id, deleted_at is not null as is_deleted from stacks where id = ${p.id}::uuid`)
+export const ownerOf = maybe(
+  'stacks.ownerOf',
+  Owner,
+  (p: Slots<{ id: string }>) => `select generator_id, deleted_at is not null as is_deleted from stacks where id = ${p.id}::uuid`,
+)

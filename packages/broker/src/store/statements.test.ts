@@ -8,7 +8,9 @@ import type { Statement } from './sql.ts'
 
 type Any = Statement<never, unknown>
 const statements = Object.entries(store).flatMap(([table, file]) =>
-  Object.entries(file).flatMap(([name, value]) => (typeof value === 'function' && 'statement' in value ? [{ table, name, statement: (value as unknown as Any).statement }] : [])),
+  Object.entries(file).flatMap(([name, value]) =>
+    typeof value === 'function' && 'statement' in value ? [{ table, name, statement: (value as unknown as Any).statement }] : [],
+  ),
 )
 const snake = (text: string) => text.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
@@ -20,11 +22,16 @@ beforeAll(async () => {
 
 test('every statement has the name of its place, and no two have the same', () => {
   expect(statements.length).toBeGreaterThan(40)
-  expect(statements.filter(({ table, name, statement }) => statement.name !== `${snake(table)}.${name}`).map(({ statement }) => statement.name)).toEqual([])
+  expect(
+    statements.filter(({ table, name, statement }) => statement.name !== `${snake(table)}.${name}`).map(({ statement }) => statement.name),
+  ).toEqual([])
   expect(new Set(statements.map(({ statement }) => statement.name)).size).toBe(statements.length)
 })
 
-test.each(statements.map(({ statement }) => [statement.name, statement] as const))('%s is understood by the database and returns the columns its row promises', async (_, statement) => {
-  const columns = await columnsOf(client, statement.text)
-  if (statement.row !== undefined) expect(columns.toSorted()).toEqual(Object.keys((statement.row as z.ZodObject).shape).toSorted())
-})
+test.each(statements.map(({ statement }) => [statement.name, statement] as const))(
+  '%s is understood by the database and returns the columns its row promises',
+  async (_, statement) => {
+    const columns = await columnsOf(client, statement.text)
+    if (statement.row !== undefined) expect(columns.toSorted()).toEqual(Object.keys((statement.row as z.ZodObject).shape).toSorted())
+  },
+)

@@ -17,9 +17,14 @@ beforeAll(async () => {
   return () => client.end()
 })
 
-const takeNumber = () => client.query<{ n: string }>(`update stacks set last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id() where id = '${stack}' returning last_sequence as n`)
+const takeNumber = () =>
+  client.query<{ n: string }>(
+    `update stacks set last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id() where id = '${stack}' returning last_sequence as n`,
+  )
 const insertObject = (sequence: number | string) =>
-  client.query(`insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind) values (gen_random_uuid(), '${stack}', ${sequence}, '', 0, '', 'admin') returning id`)
+  client.query(
+    `insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind) values (gen_random_uuid(), '${stack}', ${sequence}, '', 0, '', 'admin') returning id`,
+  )
 
 /** Runs statements in one transaction that is rolled back; tells the SQLSTATE that ended it. */
 async function attempt(...statements: (() => Promise<unknown>)[]): Promise<string | null> {
@@ -36,7 +41,9 @@ async function attempt(...statements: (() => Promise<unknown>)[]): Promise<strin
 const rowsOf = async (work: () => Promise<unknown>): Promise<string[]> => {
   const { rows: before } = await client.query<{ seq: string }>('select coalesce(max(seq), 0) as seq from change_log')
   await work()
-  const { rows } = await client.query<{ row: string }>(`select scope_kind || ' ' || object_kind || ' ' || op as row from change_log where seq > ${before[0]!.seq} order by seq`)
+  const { rows } = await client.query<{ row: string }>(
+    `select scope_kind || ' ' || object_kind || ' ' || op as row from change_log where seq > ${before[0]!.seq} order by seq`,
+  )
   return rows.map(({ row }) => row)
 }
 
@@ -52,7 +59,11 @@ test('[S51] an action that changes a stack without taking a number fails and sto
   const { rows } = await takeNumber()
   expect(await attempt(() => insertObject(rows[0]!.n))).toBe(refused)
   expect(await attempt(takeNumber, () => insertObject(Number(rows[0]!.n) + 1))).toBeNull()
-  expect(await attempt(takeNumber, () => client.query(`update stacks set name = 'other', last_sequence = last_sequence + 1 where id = '${stack}'`))).toBeNull()
+  expect(
+    await attempt(takeNumber, () =>
+      client.query(`update stacks set name = 'other', last_sequence = last_sequence + 1 where id = '${stack}'`),
+    ),
+  ).toBeNull()
   const stored = await client.query(`select from deployment_objects where stack_id = '${stack}'`)
   expect(stored.rowCount).toBe(0)
 })
@@ -64,8 +75,17 @@ test('deleting a revision needs a number of its own transaction, and nothing els
   await client.query('commit')
   const change = (what: string) => attempt(() => client.query(`update deployment_objects set ${what} where stack_id = '${stack}'`))
   expect(await change('deleted_at = now()')).toBe('BK003')
-  expect(await attempt(takeNumber, () => client.query(`update deployment_objects set deleted_at = now() where stack_id = '${stack}'`))).toBeNull()
-  for (const what of ["yaml_checksum = 'x'", "yaml_sealed = 'x'", 'sequence_id = 77', 'is_deletion_marker = true', 'stack_id = gen_random_uuid()']) expect(await change(what), what).toBe('BK001')
+  expect(
+    await attempt(takeNumber, () => client.query(`update deployment_objects set deleted_at = now() where stack_id = '${stack}'`)),
+  ).toBeNull()
+  for (const what of [
+    "yaml_checksum = 'x'",
+    "yaml_sealed = 'x'",
+    'sequence_id = 77',
+    'is_deletion_marker = true',
+    'stack_id = gen_random_uuid()',
+  ])
+    expect(await change(what), what).toBe('BK001')
 })
 
 test('hard deletes and truncates of what agents follow are refused, but for a purge on purpose', async () => {
@@ -74,11 +94,18 @@ test('hard deletes and truncates of what agents follow are refused, but for a pu
     expect(await attempt(() => client.query(`truncate ${table} cascade`)), table).toBe('BK004')
   }
   expect(await attempt(() => client.query('truncate agent_targets'))).toBe('BK004')
-  expect(await attempt(() => client.query("set local brokkr.purge = 'on'"), () => client.query(`delete from deployment_objects where stack_id = '${stack}'`))).toBeNull()
+  expect(
+    await attempt(
+      () => client.query("set local brokkr.purge = 'on'"),
+      () => client.query(`delete from deployment_objects where stack_id = '${stack}'`),
+    ),
+  ).toBeNull()
 })
 
 test('a pair that ends leaves a removal to be done, whoever ended it', async () => {
-  const begun = await rowsOf(() => client.query(`insert into agent_targets (id, agent_id, stack_id, explicit) values (gen_random_uuid(), '${agent}', '${stack}', true)`))
+  const begun = await rowsOf(() =>
+    client.query(`insert into agent_targets (id, agent_id, stack_id, explicit) values (gen_random_uuid(), '${agent}', '${stack}', true)`),
+  )
   expect(begun).toEqual(['agent target insert', 'stack_status target insert'])
   const ended = await rowsOf(() => client.query('delete from agent_targets'))
   expect(ended).toContain('agent target delete')
@@ -87,19 +114,35 @@ test('a pair that ends leaves a removal to be done, whoever ended it', async () 
 })
 
 test('audit rows can be added and nothing else', async () => {
-  await client.query(`insert into audit_logs (id, actor_type, action, resource_type) values (gen_random_uuid(), 'system', 'test', 'system')`)
+  await client.query(
+    `insert into audit_logs (id, actor_type, action, resource_type) values (gen_random_uuid(), 'system', 'test', 'system')`,
+  )
   expect(await attempt(() => client.query("update audit_logs set action = 'x'"))).toBe('BK002')
   expect(await attempt(() => client.query('delete from audit_logs'))).toBe('BK002')
   expect(await attempt(() => client.query('truncate audit_logs'))).toBe('BK002')
 })
 
 test('each table writes the rows its followers need, and unimportant columns write none', async () => {
-  expect(await rowsOf(() => client.query(`update agents set agent_version = '1', connection_state = 'connected' where id = '${agent}'`))).toEqual([])
+  expect(
+    await rowsOf(() => client.query(`update agents set agent_version = '1', connection_state = 'connected' where id = '${agent}'`)),
+  ).toEqual([])
   expect(await rowsOf(() => client.query(`update agents set status = 'ACTIVE' where id = '${agent}'`))).toEqual(['agent agent update'])
-  expect((await rowsOf(() => client.query(`update agents set pak_hash = 'x' where id = '${agent}'`))).toSorted()).toEqual(['agent agent update', 'control agent update'])
-  expect(await rowsOf(() => client.query(`insert into agent_labels (id, agent_id, label) values (gen_random_uuid(), '${agent}', 'l')`))).toEqual(['agent agent update'])
-  expect((await rowsOf(() => client.query(`insert into stack_labels (id, stack_id, label) values (gen_random_uuid(), '${stack}', 'l')`))).toSorted()).toEqual(['generator stack update', 'stack_status stack update'])
-  expect((await rowsOf(() => client.query(`update stacks set description = 'd' where id = '${stack}'`))).toSorted()).toEqual(['generator stack update', 'stack_status stack update'])
+  expect((await rowsOf(() => client.query(`update agents set pak_hash = 'x' where id = '${agent}'`))).toSorted()).toEqual([
+    'agent agent update',
+    'control agent update',
+  ])
+  expect(
+    await rowsOf(() => client.query(`insert into agent_labels (id, agent_id, label) values (gen_random_uuid(), '${agent}', 'l')`)),
+  ).toEqual(['agent agent update'])
+  expect(
+    (
+      await rowsOf(() => client.query(`insert into stack_labels (id, stack_id, label) values (gen_random_uuid(), '${stack}', 'l')`))
+    ).toSorted(),
+  ).toEqual(['generator stack update', 'stack_status stack update'])
+  expect((await rowsOf(() => client.query(`update stacks set description = 'd' where id = '${stack}'`))).toSorted()).toEqual([
+    'generator stack update',
+    'stack_status stack update',
+  ])
   expect(await rowsOf(() => client.query(`update stacks set updated_at = now() where id = '${stack}'`))).toEqual([])
   expect(await rowsOf(() => client.query('update agent_liveness set last_seen_at = now()'))).toEqual([])
 })

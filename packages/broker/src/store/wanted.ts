@@ -26,13 +26,25 @@ const wantedObject = `
 const columns = `s.id as stack_id, s.name as stack_name, s.last_sequence as rev, s.drift,
   o.id as object_id, o.sequence_id, o.is_deletion_marker, o.yaml_checksum, o.yaml_bytes`
 
-export const statesOf = rows('wanted.statesOf', State, (p: Slots<{ stack_ids: string[] }>) => `
+export const statesOf = rows(
+  'wanted.statesOf',
+  State,
+  (p: Slots<{ stack_ids: string[] }>) => `
   select ${columns}, s.deleted_at is not null as is_deleted
-  from stacks s ${wantedObject} where s.id = any(${p.stack_ids}::uuid[])`)
+  from stacks s ${wantedObject} where s.id = any(${p.stack_ids}::uuid[])`,
+)
 
-const Listed = z.object({ cursor: z.string(), kind: z.enum(['wanted', 'removal']).nullable(), ...nullable(identity), is_deleted: z.boolean().nullable() })
+const Listed = z.object({
+  cursor: z.string(),
+  kind: z.enum(['wanted', 'removal']).nullable(),
+  ...nullable(identity),
+  is_deleted: z.boolean().nullable(),
+})
 /** One agent's wanted set and open removals, with the snapshot that saw them: one short statement, whatever its size. */
-export const listForAgent = rows('wanted.listForAgent', Listed, (p: Slots<{ agent_id: string }>) => `
+export const listForAgent = rows(
+  'wanted.listForAgent',
+  Listed,
+  (p: Slots<{ agent_id: string }>) => `
   select pg_current_snapshot()::text as cursor, c.* from (values (1)) as one left join (
     select 'wanted' as kind, ${columns}, false as is_deleted
     from agent_targets t join stacks s on s.id = t.stack_id and s.deleted_at is null ${wantedObject}
@@ -43,17 +55,26 @@ export const listForAgent = rows('wanted.listForAgent', Listed, (p: Slots<{ agen
     where a.agent_id = ${p.agent_id}::uuid and a.phase <> 'removed'
       and not exists (select from agent_targets t where t.agent_id = a.agent_id and t.stack_id = a.stack_id)
   ) as c on true
-  order by c.stack_id`)
+  order by c.stack_id`,
+)
 /** A row of the listing that is wanted: only the object's own columns may be null, when nothing was submitted yet. */
 export type WantedStack = z.output<z.ZodObject<typeof identity>>
 
-export const livePairs = rows('wanted.livePairs', z.object({ agent_id: z.string(), stack_id: z.string() }), (p: Slots<{ agent_ids: string[]; stack_ids: string[] }>) => `
+export const livePairs = rows(
+  'wanted.livePairs',
+  z.object({ agent_id: z.string(), stack_id: z.string() }),
+  (p: Slots<{ agent_ids: string[]; stack_ids: string[] }>) => `
   select t.agent_id, t.stack_id
   from unnest(${p.agent_ids}::uuid[], ${p.stack_ids}::uuid[]) as w (agent_id, stack_id)
-  join agent_targets t on t.agent_id = w.agent_id and t.stack_id = w.stack_id`)
+  join agent_targets t on t.agent_id = w.agent_id and t.stack_id = w.stack_id`,
+)
 
-export const contentOf = rows('wanted.contentOf', z.object({ id: z.string(), yaml_sealed: z.instanceof(Buffer) }), (p: Slots<{ ids: string[] }>) => `
-  select id, yaml_sealed from deployment_objects where id = any(${p.ids}::uuid[])`)
+export const contentOf = rows(
+  'wanted.contentOf',
+  z.object({ id: z.string(), yaml_sealed: z.instanceof(Buffer) }),
+  (p: Slots<{ ids: string[] }>) => `
+  select id, yaml_sealed from deployment_objects where id = any(${p.ids}::uuid[])`,
+)
 
 function nullable<T extends Record<string, z.ZodType>>(shape: T): { [K in keyof T]: z.ZodNullable<T[K]> } {
   return Object.fromEntries(Object.entries(shape).map(([key, type]) => [key, type.nullable()])) as { [K in keyof T]: z.ZodNullable<T[K]> }

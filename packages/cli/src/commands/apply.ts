@@ -19,7 +19,8 @@ export async function apply(globals: Globals, options: ApplyFlags): Promise<void
   const isSame = head !== undefined && !head.is_deletion_marker && head.yaml_checksum === createHash('sha256').update(text).digest('hex')
   const sequence = isSame ? head.sequence_id : await submit(client, stack, text)
   print(isSame ? `${options.stack} ${sequence} unchanged` : `${options.stack} ${head?.sequence_id ?? 0} → ${sequence}`)
-  if (options.wait === true) await waitUntilApplied(client, { stack, name: options.stack, sequence, limitMs: Number(options.timeout) * 1000 })
+  if (options.wait === true)
+    await waitUntilApplied(client, { stack, name: options.stack, sequence, limitMs: Number(options.timeout) * 1000 })
 }
 
 async function submit(client: Client, stack: StackId, text: string): Promise<number> {
@@ -31,11 +32,17 @@ async function submit(client: Client, stack: StackId, text: string): Promise<num
 async function readManifests(path: string): Promise<string> {
   if (path === '-') return readStdin()
   const found = await stat(path).catch((cause: unknown) => {
-    throw new CliError('the manifest cannot be read', { where: path, next: 'name a file, a folder, or - for standard input', exitCode: 2, cause })
+    throw new CliError('the manifest cannot be read', {
+      where: path,
+      next: 'name a file, a folder, or - for standard input',
+      exitCode: 2,
+      cause,
+    })
   })
   if (!found.isDirectory()) return readFile(path, 'utf8')
   const names = (await readdir(path)).filter((name) => /\.(ya?ml|json)$/.test(name)).toSorted()
-  if (names.length === 0) throw new CliError('the folder holds no manifest', { where: path, next: 'name a folder with .yaml, .yml or .json files', exitCode: 2 })
+  if (names.length === 0)
+    throw new CliError('the folder holds no manifest', { where: path, next: 'name a folder with .yaml, .yml or .json files', exitCode: 2 })
   const texts = await Promise.all(names.map((name) => readFile(join(path, name), 'utf8')))
   return texts.join('\n---\n')
 }
@@ -61,7 +68,10 @@ async function findOrCreateStack(client: Client, { stack, generator, label }: Ap
 }
 
 /** Ends when every agent says applied for this sequence or a later one; Ctrl-C stops the waiting, not the work. */
-async function waitUntilApplied(client: Client, wanted: { stack: StackId; name: string; sequence: number; limitMs: number }): Promise<void> {
+async function waitUntilApplied(
+  client: Client,
+  wanted: { stack: StackId; name: string; sequence: number; limitMs: number },
+): Promise<void> {
   const end = Date.now() + wanted.limitMs
   for (;;) {
     const { agents } = await client.getStackStatus({ params: { id: wanted.stack } })
@@ -71,8 +81,18 @@ async function waitUntilApplied(client: Client, wanted: { stack: StackId; name: 
       return
     }
     const failed = agents.find((agent) => agent.phase === 'failed' && (agent.sequence_id ?? 0) >= wanted.sequence)
-    if (failed !== undefined) throw new CliError(`${wanted.name} was not applied on ${failed.agent_name}`, { where: failed.code ?? '', next: `brokkr describe stack ${wanted.name}`, exitCode: 6, cause: new Error(failed.message ?? '') })
-    if (Date.now() > end) throw new CliError(`${wanted.name} is not applied everywhere: ${done.length} of ${agents.length} agents`, { next: `brokkr describe stack ${wanted.name}`, exitCode: 6 })
+    if (failed !== undefined)
+      throw new CliError(`${wanted.name} was not applied on ${failed.agent_name}`, {
+        where: failed.code ?? '',
+        next: `brokkr describe stack ${wanted.name}`,
+        exitCode: 6,
+        cause: new Error(failed.message ?? ''),
+      })
+    if (Date.now() > end)
+      throw new CliError(`${wanted.name} is not applied everywhere: ${done.length} of ${agents.length} agents`, {
+        next: `brokkr describe stack ${wanted.name}`,
+        exitCode: 6,
+      })
     await sleep(250)
   }
 }

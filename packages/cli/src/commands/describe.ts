@@ -32,5 +32,17 @@ export async function describe(globals: Globals, input: { what: string; name: st
   ])
   print(table(['AGENT', 'PHASE', 'SEQUENCE', 'OBSERVED', 'BY', 'MESSAGE'], rows))
   print()
-  print(table(['SEQUENCE', 'SUBMITTED', 'KIND', 'CHECKSUM'], objects.slice(0, 10).map((one) => [String(one.sequence_id), `${age(one.submitted_at)} ago`, one.is_deletion_marker ? 'removal' : 'revision', one.yaml_checksum.slice(0, 12)])))
+  print(
+    table(
+      ['SEQUENCE', 'SUBMITTED', 'KIND', 'CHECKSUM'],
+      objects
+        .slice(0, 10)
+        .map((one) => [
+          String(one.sequence_id),
+          `${age(one.submitted_at)} ago`,
+          one.is_deletion_marker ? 'removal' : 'revision',
+          one.yaml_checksum.slice(0, 12),
+        ]),
+    ),
+  )
 }

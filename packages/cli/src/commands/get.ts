@@ -10,7 +10,8 @@ const pageSize = 16
 
 export async function get(globals: Globals, what: string, options: { output: string }): Promise<void> {
   const list = lists[what]
-  if (list === undefined) throw new CliError(`there is nothing called ${what}`, { next: `brokkr get ${Object.keys(lists).join('|')}`, exitCode: 2 })
+  if (list === undefined)
+    throw new CliError(`there is nothing called ${what}`, { next: `brokkr get ${Object.keys(lists).join('|')}`, exitCode: 2 })
   const { items, rows } = await list(await openClient(globals))
   print(options.output === 'json' ? JSON.stringify(items, null, 2) : rows)
 }
@@ -23,16 +24,36 @@ interface Listed {
 const lists: Record<string, (client: Client) => Promise<Listed>> = {
   agents: async (client) => {
     const items = await client.listAgents({})
-    const rows = items.map((agent) => [agent.name, agent.cluster_name, agent.status, agent.connection_state, age(agent.last_seen_at), agent.agent_version ?? ''])
+    const rows = items.map((agent) => [
+      agent.name,
+      agent.cluster_name,
+      agent.status,
+      agent.connection_state,
+      age(agent.last_seen_at),
+      agent.agent_version ?? '',
+    ])
     return { items, rows: table(['NAME', 'CLUSTER', 'STATUS', 'CONNECTION', 'SEEN', 'VERSION'], rows) }
   },
   generators: async (client) => {
     const items = await client.listGenerators({})
-    return { items, rows: table(['NAME', 'ACTIVE', 'DESCRIPTION'], items.map((one) => [one.name, one.is_active ? 'yes' : 'no', one.description ?? ''])) }
+    return {
+      items,
+      rows: table(
+        ['NAME', 'ACTIVE', 'DESCRIPTION'],
+        items.map((one) => [one.name, one.is_active ? 'yes' : 'no', one.description ?? '']),
+      ),
+    }
   },
   stacks: async (client) => {
     const items = await stacksWithStatus(client)
-    const rows = items.map(({ stack, status }) => [stack.name, String(status.desired_sequence_id ?? '-'), observedOf(status), stateOf(status), String(status.agents.length), age(stack.created_at)])
+    const rows = items.map(({ stack, status }) => [
+      stack.name,
+      String(status.desired_sequence_id ?? '-'),
+      observedOf(status),
+      stateOf(status),
+      String(status.agents.length),
+      age(stack.created_at),
+    ])
     return { items, rows: table(['NAME', 'DESIRED', 'OBSERVED', 'STATE', 'AGENTS', 'AGE'], rows) }
   },
 }
@@ -42,7 +63,9 @@ export async function stacksWithStatus(client: Client): Promise<{ stack: Stack; 
   const found: { stack: Stack; status: StackStatus }[] = []
   for (let at = 0; at < stacks.length; at += pageSize) {
     const page = stacks.slice(at, at + pageSize)
-    found.push(...(await Promise.all(page.map(async (stack) => ({ stack, status: await client.getStackStatus({ params: { id: stack.id } }) })))))
+    found.push(
+      ...(await Promise.all(page.map(async (stack) => ({ stack, status: await client.getStackStatus({ params: { id: stack.id } }) })))),
+    )
   }
   return found
 }

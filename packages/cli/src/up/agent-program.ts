@@ -27,7 +27,13 @@ export async function startAgentProgram({ supervisor }: UpContext, broker: Broke
   })
   const pakFile = join(broker.keysDir, `agent-${clusterName}.pak`)
   await readOrMake(pakFile, async () => {
-    const body = { name: clusterName, cluster_name: clusterName, status: 'ACTIVE', labels: [agentLabel], generator_ids: [generatorId!, await adminGenerator()] }
+    const body = {
+      name: clusterName,
+      cluster_name: clusterName,
+      status: 'ACTIVE',
+      labels: [agentLabel],
+      generator_ids: [generatorId!, await adminGenerator()],
+    }
     return (await client.createAgent({ body })).initial_pak
   })
   const agentId = (await client.listAgents({ query: { name: clusterName } }))[0]!.id

@@ -11,7 +11,14 @@ export async function startDatabase({ dir, flags, supervisor, signal }: UpContex
   const given = flags.databaseUrl ?? process.env['DATABASE_URL']
   if (given !== undefined) return { detail: 'the one that was given', value: given }
   const server = await startPostgres({ dir: join(dir, 'pg'), fsync: true, adopt: true, signal })
-  supervisor.attach({ name: 'postgres', pid: server.pid, startTime: server.startTime, log: server.logFile, stopSignal: 'SIGINT', stop: () => server.stop() })
+  supervisor.attach({
+    name: 'postgres',
+    pid: server.pid,
+    startTime: server.startTime,
+    log: server.logFile,
+    stopSignal: 'SIGINT',
+    stop: () => server.stop(),
+  })
   await createOnce(server.url('postgres'))
   return { detail: `PostgreSQL ${server.version} · socket and data in ${join(flags.dir, 'pg')}`, value: server.url(name) }
 }

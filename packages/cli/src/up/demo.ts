@@ -53,7 +53,11 @@ const waitLimitMs = 60_000
 export async function ensureDemo({ signal }: UpContext, broker: BrokerAt, agent: AgentAt): Promise<Done<void>> {
   const client = createClient({ baseUrl: broker.url, pak: () => agent.generatorPak, userAgent: 'brokkr-up' })
   const [found] = await client.listStacks({ query: { name: 'hello' } })
-  const stack = found ?? (await client.createStack({ body: { name: 'hello', description: 'The demo of brokkr up', generator_id: agent.generatorId, labels: [agentLabel] } }))
+  const stack =
+    found ??
+    (await client.createStack({
+      body: { name: 'hello', description: 'The demo of brokkr up', generator_id: agent.generatorId, labels: [agentLabel] },
+    }))
   const params = { id: stack.id }
   const objects = await client.listDeploymentObjects({ params, query: { content: false } })
   if (objects.length === 0) await client.createDeploymentObject({ params, body: { yaml_content: manifest } })
@@ -61,8 +65,13 @@ export async function ensureDemo({ signal }: UpContext, broker: BrokerAt, agent:
   for (;;) {
     const { agents, desired_sequence_id } = await client.getStackStatus({ params })
     const [one] = agents
-    if (one?.phase === 'applied' && one.sequence_id === desired_sequence_id) return { detail: `stack hello is applied at sequence ${desired_sequence_id}`, value: undefined }
-    if (Date.now() > endMs) throw new CliError('the demo stack was not applied', { next: 'brokkr describe stack hello', cause: new Error(`${one?.phase ?? 'no report'} ${one?.code ?? ''} ${one?.message ?? ''}`) })
+    if (one?.phase === 'applied' && one.sequence_id === desired_sequence_id)
+      return { detail: `stack hello is applied at sequence ${desired_sequence_id}`, value: undefined }
+    if (Date.now() > endMs)
+      throw new CliError('the demo stack was not applied', {
+        next: 'brokkr describe stack hello',
+        cause: new Error(`${one?.phase ?? 'no report'} ${one?.code ?? ''} ${one?.message ?? ''}`),
+      })
     await sleep(200, undefined, { signal })
   }
 }

@@ -15,7 +15,9 @@ export async function detach(flags: UpFlags): Promise<void> {
   const dir = resolve(flags.dir)
   const running = findSupervisor(dir)
   if (running !== undefined) {
-    print(`Brokkr is running already${running.address === undefined ? '' : ` at ${running.address}`} (process ${running.pid}). Stop it with: brokkr down`)
+    print(
+      `Brokkr is running already${running.address === undefined ? '' : ` at ${running.address}`} (process ${running.pid}). Stop it with: brokkr down`,
+    )
     return
   }
   mkdirSync(join(dir, 'logs'), { recursive: true })
@@ -40,7 +42,12 @@ async function follow(logFile: string, exited: Promise<number>): Promise<void> {
     process.stdout.write(text.slice(shown))
     shown = text.length
     if (lastLine.test(text)) return
-    if (hasEnded) throw new CliError('Brokkr did not come up', { where: logFile, next: 'look at the lines above, mend it, then brokkr up', exitCode: 6 })
+    if (hasEnded)
+      throw new CliError('Brokkr did not come up', {
+        where: logFile,
+        next: 'look at the lines above, mend it, then brokkr up',
+        exitCode: 6,
+      })
     await sleep(200)
   }
 }

@@ -17,10 +17,12 @@ export async function down(options: { dir: string; purge?: boolean }): Promise<v
   if (running !== undefined) await stopSupervisor(running)
   for (const program of readState(dir).toReversed()) await stopRecorded(program)
   if (options.purge === true) {
-    await removePostgres(join(dir, 'pg'))
+    removePostgres(join(dir, 'pg'))
     await rm(dir, { recursive: true, force: true })
   }
-  print(`${running === undefined ? 'nothing was running' : 'stopped'}; ${options.purge === true ? 'data are removed' : `data are kept in ${options.dir}`}`)
+  print(
+    `${running === undefined ? 'nothing was running' : 'stopped'}; ${options.purge === true ? 'data are removed' : `data are kept in ${options.dir}`}`,
+  )
 }
 
 async function stopSupervisor({ pid, startTime }: { pid: number; startTime: string }): Promise<void> {

@@ -22,7 +22,8 @@ export async function ensureKeys(dir: string): Promise<Keys> {
   const adminPak = await readOrMake(adminPakFile, async () => (await makePak()).pak)
   await readOrMake(encryptionKeyFile, async () => randomBytes(32).toString('hex'))
   const adminPakHash = await hashPak(adminPak)
-  if (adminPakHash === null) throw new CliError('the admin key is not a key', { where: adminPakFile, next: 'brokkr down --purge, then brokkr up' })
+  if (adminPakHash === null)
+    throw new CliError('the admin key is not a key', { where: adminPakFile, next: 'brokkr down --purge, then brokkr up' })
   return { dir: keysDir, adminPakFile, adminPak, adminPakHash, encryptionKeyFile }
 }
 

@@ -24,7 +24,13 @@ export async function startPractice(context: UpContext, say: Say): Promise<Done<
   try {
     const assets = await ensureKubeAssets({ stage: 'core', signal: context.signal, onProgress: (p) => say(textOf(p)) })
     say(`starting kube-apiserver ${assets.version}`)
-    const plane = await startControlPlane({ dir: join(context.dir, 'practice'), assets, liftLimits: false, signal: context.signal, onProgress: say })
+    const plane = await startControlPlane({
+      dir: join(context.dir, 'practice'),
+      assets,
+      liftLimits: false,
+      signal: context.signal,
+      onProgress: say,
+    })
     attach(context, plane)
     return { detail: `kube-apiserver ${assets.version} at ${plane.url}`, value: practiceOf(context, plane) }
   } catch (error) {
@@ -35,7 +41,12 @@ export async function startPractice(context: UpContext, say: Say): Promise<Done<
 
 async function givenCluster(path: string): Promise<Done<Practice>> {
   await readFile(path).catch((cause: unknown) => {
-    throw new CliError('the kubeconfig cannot be read', { where: path, next: 'name a file: brokkr up --kubeconfig FILE', exitCode: 2, cause })
+    throw new CliError('the kubeconfig cannot be read', {
+      where: path,
+      next: 'name a file: brokkr up --kubeconfig FILE',
+      exitCode: 2,
+      cause,
+    })
   })
   return { detail: `the cluster of ${path}`, value: { kubeconfigPath: path, clusterName: 'given', finish: async () => undefined } }
 }
@@ -63,8 +74,10 @@ function practiceOf(context: UpContext, plane: ControlPlane): Practice {
 function attach({ supervisor }: UpContext, plane: ControlPlane): void {
   for (const [name, pid] of Object.entries(plane.pids())) {
     const startTime = startTimeOf(pid)
-    if (startTime !== undefined) supervisor.attach({ name, pid, startTime, log: join(plane.dir, `${name}.log`), stopSignal: 'SIGKILL', stop: () => plane.stop() })
+    if (startTime !== undefined)
+      supervisor.attach({ name, pid, startTime, log: join(plane.dir, `${name}.log`), stopSignal: 'SIGKILL', stop: () => plane.stop() })
   }
 }
 
-const textOf = ({ part, step, detail, done, total }: AssetProgress): string => `${part} ${step}: ${detail}${done === undefined || total === undefined ? '' : ` ${done} of ${total}`}`
+const textOf = ({ part, step, detail, done, total }: AssetProgress): string =>
+  `${part} ${step}: ${detail}${done === undefined || total === undefined ? '' : ` ${done} of ${total}`}`

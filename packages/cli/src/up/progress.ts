@@ -35,7 +35,12 @@ export function createProgress(options: { plain: boolean; out?: NodeJS.WriteStre
       try {
         const { detail, value, skipped } = await work(line.say)
         endLine()
-        writeStep(out, { mark: skipped === true ? '−' : '✔', name, detail: skipped === true ? `skipped: ${detail}` : detail, ms: performance.now() - startedMs })
+        writeStep(out, {
+          mark: skipped === true ? '−' : '✔',
+          name,
+          detail: skipped === true ? `skipped: ${detail}` : detail,
+          ms: performance.now() - startedMs,
+        })
         return value
       } catch (error) {
         endLine()

@@ -1,8 +1,8 @@
 // brokkr up: the whole product on this machine, step by step. The broker is usable before the practice cluster is; a step
 // that cannot be had on this machine (no way to get Kubernetes) is marked skipped and everything else works.
 import { resolve } from 'node:path'
-import { createLog } from '@brokkr/runtime/log.ts'
 import { createSupervisor, type Supervisor } from '@brokkr/local/supervisor.ts'
+import { createLog } from '@brokkr/runtime/log.ts'
 import { saveContext } from '../context.ts'
 import type { UpFlags } from '../main.ts'
 import { CliError, print } from '../output.ts'
@@ -30,7 +30,10 @@ export interface UpContext {
 
 async function upInForeground(flags: UpFlags): Promise<void> {
   const dir = resolve(flags.dir)
-  const opened = createSupervisor({ dir, log: createLog({ name: 'brokkr-up', level: 'warn', format: 'pretty', destination: process.stderr }) })
+  const opened = createSupervisor({
+    dir,
+    log: createLog({ name: 'brokkr-up', level: 'warn', format: 'pretty', destination: process.stderr }),
+  })
   if ('alreadyRunning' in opened) {
     const { address, pid } = opened.alreadyRunning
     print(`Brokkr is running already${address === undefined ? '' : ` at ${address}`} (process ${pid}). Stop it with: brokkr down`)
@@ -38,7 +41,13 @@ async function upInForeground(flags: UpFlags): Promise<void> {
   }
   const stopping = new AbortController()
   const stopped = untilSignal(stopping)
-  const context: UpContext = { dir, flags, supervisor: opened.supervisor, progress: createProgress({ plain: flags.plain === true }), signal: stopping.signal }
+  const context: UpContext = {
+    dir,
+    flags,
+    supervisor: opened.supervisor,
+    progress: createProgress({ plain: flags.plain === true }),
+    signal: stopping.signal,
+  }
   try {
     await opened.supervisor.sweep({ keep: ['postgres'] })
     await Promise.race([startEverything(context), stopped])

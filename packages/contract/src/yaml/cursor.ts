@@ -41,16 +41,16 @@ export const openCursor = (chunk: Chunk, budget: Budget): Cursor => ({
 export function skipToToken(at: Cursor, inFlow: boolean): void {
   const { text } = at
   for (;;) {
-    let code = text.charCodeAt(at.pos)
-    const mayPassTabs = inFlow || !at.fresh
-    while (code === Char.space || (mayPassTabs && code === Char.tab)) code = text.charCodeAt(++at.pos)
-    if (code === Char.hash) at.pos = endOfLine(text, at.pos)
+    while (isSpace(text.charCodeAt(at.pos), inFlow || !at.fresh)) at.pos += 1
+    if (text.charCodeAt(at.pos) === Char.hash) at.pos = endOfLine(text, at.pos)
     if (text.charCodeAt(at.pos) !== Char.lineFeed) break
     nextLine(at)
     if (!inFlow) at.fresh = true
   }
   at.column = isDocumentEnd(at) ? -1 : at.pos - at.lineStart
 }
+
+const isSpace = (code: number, tabsToo: boolean): boolean => code === Char.space || (tabsToo && code === Char.tab)
 
 /** The cursor stands on a line feed and goes to the start of the next line. */
 export function nextLine(at: Cursor): void {

@@ -23,8 +23,8 @@ const digitsMax = 400
 export function resolveNumber(text: string): YamlNumber | null {
   const word = special.get(text)
   if (word !== undefined) return { type: 'float', value: word }
-  // Behind a leading dot underscores do not count as digits.
-  const digits = text.startsWith('.') ? text : text.replaceAll('_', '')
+  // Behind a leading dot an underscore counts only between two digits; elsewhere it may stand anywhere.
+  const digits = text.startsWith('.') ? text.replace(/(?<=[0-9])_(?=[0-9])/g, '') : text.replaceAll('_', '')
   return resolveInteger(digits) ?? resolveFloat(digits)
 }
 

@@ -2,4 +2,10 @@
 import type { Actor } from '../../domain/actor.ts'
 import type { RequestContext } from '../handler.ts'
 
-export const actorOf = ({ principal, clientAddress, userAgent, requestId }: RequestContext): Actor => ({ kind: principal.kind, id: principal.id, address: clientAddress, userAgent, requestId })
+export const actorOf = ({ principal, clientAddress, userAgent, requestId }: RequestContext): Actor => ({
+  kind: principal.kind,
+  id: principal.id,
+  address: clientAddress,
+  userAgent,
+  requestId,
+})

@@ -13,7 +13,11 @@ export const handleStream: Handler<'agentStream', BrokerDeps> = async ({ feed },
   const holds = query.count === undefined || query.digest === undefined ? null : { count: query.count, digest: query.digest }
   const expiresAtMs = principal.expiresAt === null ? null : Date.parse(principal.expiresAt)
   // The cursor and the feed are checked before the answer is taken over: a refusal is an ordinary error.
-  await feed.openStream(() => reply.hijack().response, { agentId: params.id, expiresAtMs }, { cursor: query.cursor, reason: query.reason, holds })
+  await feed.openStream(
+    () => reply.hijack().response,
+    { agentId: params.id, expiresAtMs },
+    { cursor: query.cursor, reason: query.reason, holds },
+  )
   return answered
 }
 
@@ -28,6 +32,8 @@ export const handleWatch: Handler<'watch', BrokerDeps> = async ({ feed }, { quer
 export const handleReportStatus: Handler<'reportStatus', BrokerDeps> = (deps, { params, body }) =>
   recordStatus(deps, { agentId: params.id, session: body.session, n: body.n, stacks: body.stacks, check: body.check })
 
-export const handleListEvents: Handler<'listEvents', BrokerDeps> = ({ sql }, { params }) => agentEvents.listOfAgent(sql, { agent_id: params.id, limit: listMax })
+export const handleListEvents: Handler<'listEvents', BrokerDeps> = ({ sql }, { params }) =>
+  agentEvents.listOfAgent(sql, { agent_id: params.id, limit: listMax })
 
-export const handleCreateEvent: Handler<'createEvent', BrokerDeps> = (deps, request) => recordAgentEvent(deps, { agentId: request.params.id, event: request.body, by: actorOf(request) })
+export const handleCreateEvent: Handler<'createEvent', BrokerDeps> = (deps, request) =>
+  recordAgentEvent(deps, { agentId: request.params.id, event: request.body, by: actorOf(request) })

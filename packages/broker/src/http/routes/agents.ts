@@ -5,8 +5,8 @@ import { addAgentLabel, removeAgentLabel } from '../../actions/label-agent.ts'
 import { recordHeartbeat } from '../../actions/record-heartbeat.ts'
 import { addTarget, removeTarget } from '../../actions/target-stack.ts'
 import type { BrokerDeps } from '../../deps.ts'
-import * as agents from '../../store/agents.ts'
 import * as agentTargets from '../../store/agent-targets.ts'
+import * as agents from '../../store/agents.ts'
 import * as labels from '../../store/labels.ts'
 import type { Handler } from '../handler.ts'
 import { actorOf } from './actor.ts'
@@ -16,7 +16,8 @@ const listMax = 10_000
 export const handleListAgents: Handler<'listAgents', BrokerDeps> = ({ sql }, { query, principal }) =>
   agents.list(sql, { name: query.name ?? null, generator_id: principal.kind === 'generator' ? principal.id : null, limit: listMax })
 
-export const handleCreateAgent: Handler<'createAgent', BrokerDeps> = (deps, request) => createAgent(deps, { ...request.body, by: actorOf(request) })
+export const handleCreateAgent: Handler<'createAgent', BrokerDeps> = (deps, request) =>
+  createAgent(deps, { ...request.body, by: actorOf(request) })
 
 export const handleGetAgent: Handler<'getAgent', BrokerDeps> = async ({ sql }, { params }) => {
   const agent = await agents.get(sql, { id: params.id })
@@ -24,7 +25,8 @@ export const handleGetAgent: Handler<'getAgent', BrokerDeps> = async ({ sql }, {
   return agent
 }
 
-export const handleListLabels: Handler<'agentsListLabels', BrokerDeps> = ({ sql }, { params }) => labels.ofAgent(sql, { agent_id: params.id })
+export const handleListLabels: Handler<'agentsListLabels', BrokerDeps> = ({ sql }, { params }) =>
+  labels.ofAgent(sql, { agent_id: params.id })
 
 export const handleAddLabel: Handler<'agentsAddLabel', BrokerDeps> = (deps, request) => {
   if (request.body.agent_id !== request.params.id) throw new ApiError('agent_id_mismatch', 'agent_id in the body differs from the path')
@@ -34,7 +36,8 @@ export const handleAddLabel: Handler<'agentsAddLabel', BrokerDeps> = (deps, requ
 export const handleRemoveLabel: Handler<'agentsRemoveLabel', BrokerDeps> = (deps, request) =>
   removeAgentLabel(deps, { agentId: request.params.id, label: request.params.label, by: actorOf(request) })
 
-export const handleListTargets: Handler<'listTargets', BrokerDeps> = ({ sql }, { params, query }) => agentTargets.list(sql, { agent_id: params.id, reason: query.reason })
+export const handleListTargets: Handler<'listTargets', BrokerDeps> = ({ sql }, { params, query }) =>
+  agentTargets.list(sql, { agent_id: params.id, reason: query.reason })
 
 export const handleAddTarget: Handler<'addTarget', BrokerDeps> = (deps, request) =>
   addTarget(deps, { agentId: request.params.id, stackId: request.body.stack_id, bodyAgentId: request.body.agent_id, by: actorOf(request) })
@@ -42,4 +45,5 @@ export const handleAddTarget: Handler<'addTarget', BrokerDeps> = (deps, request)
 export const handleRemoveTarget: Handler<'removeTarget', BrokerDeps> = (deps, request) =>
   removeTarget(deps, { agentId: request.params.id, stackId: request.params.stack_id, bodyAgentId: request.params.id, by: actorOf(request) })
 
-export const handleHeartbeat: Handler<'recordHeartbeat', BrokerDeps> = (deps, { params, body }) => recordHeartbeat(deps, { agentId: params.id, heartbeat: body })
+export const handleHeartbeat: Handler<'recordHeartbeat', BrokerDeps> = (deps, { params, body }) =>
+  recordHeartbeat(deps, { agentId: params.id, heartbeat: body })

@@ -1,6 +1,7 @@
 // Revisions: submit, list, read, and the polled list of what an agent should run.
-import { ApiError } from '@brokkr/contract/error.ts'
+
 import type { TargetStateItem } from '@brokkr/contract/deployment-object.ts'
+import { ApiError } from '@brokkr/contract/error.ts'
 import { ManifestError, manifestWarnings, parseManifest } from '@brokkr/contract/manifest.ts'
 import { objectOf, submitDeploymentObject } from '../../actions/submit-deployment-object.ts'
 import type { BrokerDeps } from '../../deps.ts'
@@ -31,7 +32,11 @@ export const handleCreate: Handler<'createDeploymentObject', BrokerDeps> = async
 function readManifest(text: string, validation: 'lenient' | 'strict'): string[] {
   try {
     const documents = parseManifest(text)
-    if (documents.length === 0) throw new ApiError('invalid_deployment_object', 'the manifest holds no object; to remove what the stack deployed, submit a deletion marker')
+    if (documents.length === 0)
+      throw new ApiError(
+        'invalid_deployment_object',
+        'the manifest holds no object; to remove what the stack deployed, submit a deletion marker',
+      )
     const warnings = manifestWarnings(documents)
     if (validation === 'strict' && warnings[0] !== undefined) throw new ApiError('invalid_deployment_object', warnings[0])
     return warnings
@@ -70,10 +75,16 @@ export const handleTargetState: Handler<'getTargetState', BrokerDeps> = async ({
   }
   const acknowledged = await agentEvents.acknowledgedAmong(sql, { agent_id: params.id, ids: listed.map((row) => row.object_id!) })
   const seen = new Set(acknowledged.map((row) => row.deployment_object_id))
-  return itemsOf({ sql, seal }, listed.filter((row) => !seen.has(row.object_id!)))
+  return itemsOf(
+    { sql, seal },
+    listed.filter((row) => !seen.has(row.object_id!)),
+  )
 }
 
-async function itemsOf({ sql, seal }: Pick<BrokerDeps, 'sql' | 'seal'>, listed: Awaited<ReturnType<typeof wanted.listForAgent>>): Promise<TargetStateItem[]> {
+async function itemsOf(
+  { sql, seal }: Pick<BrokerDeps, 'sql' | 'seal'>,
+  listed: Awaited<ReturnType<typeof wanted.listForAgent>>,
+): Promise<TargetStateItem[]> {
   const rows = await deploymentObjects.among(sql, { ids: listed.map((row) => row.object_id!) })
   const byObject = new Map<string, (typeof listed)[number]>(listed.map((row) => [row.object_id!, row]))
   return rows.map((row) => {

@@ -8,7 +8,8 @@ import { actorOf } from './actor.ts'
 
 const listMax = 10_000
 
-export const handleListGenerators: Handler<'listGenerators', BrokerDeps> = ({ sql }, { query }) => generators.list(sql, { name: query.name ?? null, limit: listMax })
+export const handleListGenerators: Handler<'listGenerators', BrokerDeps> = ({ sql }, { query }) =>
+  generators.list(sql, { name: query.name ?? null, limit: listMax })
 
 export const handleCreateGenerator: Handler<'createGenerator', BrokerDeps> = (deps, request) =>
   createGenerator(deps, { name: request.body.name, description: request.body.description, by: actorOf(request) })

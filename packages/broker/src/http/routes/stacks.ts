@@ -35,17 +35,23 @@ export const handleGetStack: Handler<'getStack', BrokerDeps> = async ({ sql }, {
   return stack
 }
 
-export const handleDeleteStack: Handler<'deleteStack', BrokerDeps> = (deps, request) => deleteStack(deps, { stackId: request.params.id, by: actorOf(request) })
+export const handleDeleteStack: Handler<'deleteStack', BrokerDeps> = (deps, request) =>
+  deleteStack(deps, { stackId: request.params.id, by: actorOf(request) })
 
-export const handleListLabels: Handler<'stacksListLabels', BrokerDeps> = ({ sql }, { params }) => labels.ofStack(sql, { stack_id: params.id })
+export const handleListLabels: Handler<'stacksListLabels', BrokerDeps> = ({ sql }, { params }) =>
+  labels.ofStack(sql, { stack_id: params.id })
 
-export const handleAddLabel: Handler<'stacksAddLabel', BrokerDeps> = (deps, request) => addStackLabel(deps, { stackId: request.params.id, label: request.body, by: actorOf(request) })
+export const handleAddLabel: Handler<'stacksAddLabel', BrokerDeps> = (deps, request) =>
+  addStackLabel(deps, { stackId: request.params.id, label: request.body, by: actorOf(request) })
 
 export const handleRemoveLabel: Handler<'stacksRemoveLabel', BrokerDeps> = (deps, request) =>
   removeStackLabel(deps, { stackId: request.params.id, label: request.params.label, by: actorOf(request) })
 
 export const handleGetStatus: Handler<'getStackStatus', BrokerDeps> = async ({ sql, config }, { params }) => {
   const [state] = await wanted.statesOf(sql, { stack_ids: [params.id] })
-  const agents = await agentStackStatus.listOfStack(sql, { stack_id: params.id, stale_after_seconds: config.broker.agent_disconnect_after_seconds })
+  const agents = await agentStackStatus.listOfStack(sql, {
+    stack_id: params.id,
+    stale_after_seconds: config.broker.agent_disconnect_after_seconds,
+  })
   return { stack_id: params.id, desired_sequence_id: state?.sequence_id ?? null, agents }
 }

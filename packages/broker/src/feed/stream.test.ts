@@ -1,0 +1,282 @@
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { digestText } from '@brokkr/contract/digest.ts'
+import {
+  makeAgent,
+  makeGenerator,
+  startTestBroker,
+  type TestAgent,
+  type TestBroker,
+  type TestTenant,
+  unique,
+} from '@brokkr/testing/broker.ts'
+import { type Follower, followStream } from '@brokkr/testing/follower.ts'
+import { database, type TestDatabase } from '@brokkr/testing/postgres.ts'
+import { waitFor } from '@brokkr/testing/wait-for.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { sealedYaml } from '../domain/sealed-yaml.ts'
+import { createSeal } from '../seal.ts'
+import { readCursor } from './cursor.ts'
+
+const key = randomBytes(32)
+const seal = createSeal([key])
+let broker: TestBroker
+let db: TestDatabase
+let tenant: TestTenant
+beforeAll(async () => {
+  db = await database()
+  broker = await startTestBroker({
+    databaseUrl: db.url,
+    env: { BROKKR__BROKER__ENCRYPTION_KEY: key.toString('hex'), BROKKR__FEED__PING_SECONDS: '0.2' },
+  })
+  tenant = await makeGenerator(broker)
+  return () => broker.kill()
+})
+
+const yaml = (value: string) => `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {v: "${value}"}\n`
+const makeStack = (labels: string[] = []) =>
+  tenant.client.createStack({ body: { name: unique('stack'), generator_id: tenant.generator.id, labels } })
+const submit = (stackId: string, value: string) =>
+  tenant.client.createDeploymentObject({ params: { id: stackId }, body: { yaml_content: yaml(value) } })
+const follow = ({ agent, pak }: TestAgent, cursor?: string): Promise<Follower> =>
+  followStream(broker.url, { agentId: agent.id, pak, ...(cursor === undefined ? {} : { cursor }) })
+
+/** A submission by hand, so that the test decides when it commits. */
+async function openSubmission(stackId: string, value: string) {
+  const client = await db.connect()
+  const id = randomUUID()
+  const text = yaml(value)
+  await client.query('begin')
+  const { rows } = await client.query<{ n: string }>(
+    'update stacks set last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id() where id = $1 returning last_sequence as n',
+    [stackId],
+  )
+  await client.query(
+    `insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind) values ($1, $2, $3, $4, $5, $6, 'admin')`,
+    [id, stackId, rows[0]!.n, seal.seal(sealedYaml(id), text), Buffer.byteLength(text), createHash('sha256').update(text).digest('hex')],
+  )
+  const end = (how: string) => client.query(how).then(() => client.end())
+  return { id, commit: () => end('commit'), rollback: () => end('rollback') }
+}
+
+test('a stream begins with hello and a verified snapshot, then brings every change', async () => {
+  const label = unique('l')
+  const [first, second] = [await makeStack([label]), await makeStack([label])]
+  const object = await submit(first.id, 'one')
+  const agent = await makeAgent(broker, { labels: [label], generators: [tenant] })
+  const stream = await follow(agent)
+  expect(stream.frames[0]?.type ?? (await stream.frame('hello')).type).toBe('hello')
+  const end = await stream.frame('snapshot_end')
+  const lines = [
+    { stackId: first.id, rev: 1, object: { id: object.id, checksum: createHash('sha256').update(yaml('one')).digest('hex') } },
+    { stackId: second.id, rev: 0, object: null },
+  ]
+  expect(end).toMatchObject({
+    count: 2,
+    removals: 0,
+    unchanged: false,
+    digest: createHash('sha256').update(digestText(lines)).digest('hex'),
+  })
+  const put = stream.frames.find((frame) => frame.type === 'put' && frame.stack_id === first.id)
+  expect(put).toMatchObject({ rev: 1, object: { id: object.id, sequence_id: 1, yaml_content: yaml('one') } })
+
+  const next = await submit(second.id, 'two')
+  await stream.frame('put', (frame) => frame.object?.id === next.id)
+  await stream.frame('bookmark')
+  stream.close()
+})
+
+test('[S1] of two submissions that commit in reverse order both arrive, and the cursor between does not cover the late one', async () => {
+  const label = unique('l')
+  const [slowStack, fastStack] = [await makeStack([label]), await makeStack([label])]
+  const agent = await makeAgent(broker, { labels: [label], generators: [tenant] })
+  const stream = await follow(agent)
+  await stream.frame('snapshot_end')
+  const slow = await openSubmission(slowStack.id, 'late')
+  const fast = await submit(fastStack.id, 'early')
+  await stream.frame('put', (frame) => frame.object?.id === fast.id)
+  const between = await stream.frame('bookmark')
+  expect(stream.frames.some((frame) => frame.type === 'put' && frame.object?.id === slow.id)).toBe(false)
+  await slow.commit()
+  await stream.frame('put', (frame) => frame.object?.id === slow.id)
+
+  // Whoever resumes from the cursor in between gets the late one too.
+  const resumed = await follow(agent, between.cursor)
+  expect(await resumed.frame('hello')).toMatchObject({ mode: 'resume' })
+  await resumed.frame('put', (frame) => frame.object?.id === slow.id)
+  expect(resumed.frames.some((frame) => frame.type === 'snapshot_begin')).toBe(false)
+  stream.close()
+  resumed.close()
+})
+
+test('[S2] a submission that rolls back leaves a gap and stalls nobody', async () => {
+  const label = unique('l')
+  const [gone, other] = [await makeStack([label]), await makeStack([label])]
+  const agent = await makeAgent(broker, { labels: [label], generators: [tenant] })
+  const stream = await follow(agent)
+  await stream.frame('snapshot_end')
+  const open = await openSubmission(gone.id, 'never')
+  const before = await submit(other.id, 'before')
+  await stream.frame('put', (frame) => frame.object?.id === before.id)
+  await open.rollback()
+  const after = await submit(other.id, 'after')
+  await stream.frame('put', (frame) => frame.object?.id === after.id)
+  expect(stream.frames.some((frame) => frame.type === 'put' && frame.object?.id === open.id)).toBe(false)
+  const client = await db.connect()
+  const { rows } = await client.query('select object_id from change_log where object_id = $1', [open.id])
+  await client.end()
+  expect(rows).toEqual([])
+  stream.close()
+})
+
+test('[S21] a stack that is untargeted, deleted or gets a marker is told by an explicit frame', async () => {
+  const label = unique('l')
+  const [untargeted, deleted, marked] = [await makeStack([label]), await makeStack([label]), await makeStack([label])]
+  for (const { id } of [untargeted, deleted, marked]) await submit(id, 'v')
+  const agent = await makeAgent(broker, { labels: [label], generators: [tenant] })
+  const stream = await follow(agent)
+  await stream.frame('snapshot_end')
+  await tenant.client.stacksRemoveLabel({ params: { id: untargeted.id, label } })
+  expect(await stream.frame('del', (frame) => frame.stack_id === untargeted.id)).toMatchObject({ reason: 'untargeted' })
+  await tenant.client.deleteStack({ params: { id: deleted.id } })
+  expect(await stream.frame('del', (frame) => frame.stack_id === deleted.id)).toMatchObject({ reason: 'stack_deleted', rev: 2 })
+  await tenant.client.createDeploymentObject({ params: { id: marked.id }, body: { yaml_content: '', is_deletion_marker: true } })
+  expect(await stream.frame('put', (frame) => frame.object?.is_deletion_marker === true)).toMatchObject({ stack_id: marked.id, rev: 2 })
+  stream.close()
+
+  // An agent that was away sees the removals in its next snapshot, until it confirms them.
+  const again = await follow(agent)
+  const end = await again.frame('snapshot_end')
+  expect(end.removals).toBe(2)
+  const dels = again.frames.flatMap((frame) => (frame.type === 'del' ? [frame.stack_id] : []))
+  expect(dels.toSorted()).toEqual([untargeted.id, deleted.id].toSorted())
+  const { session } = await again.frame('hello')
+  const report = { phase: 'removed' as const, object_id: null, observed_at: new Date().toISOString() }
+  const stacks = dels.map((stack_id) => ({ ...report, stack_id, rev: 2 }))
+  expect(await agent.client.reportStatus({ params: { id: agent.agent.id }, body: { session, n: 1, stacks } })).toMatchObject({
+    accepted: 2,
+    ignored: 0,
+  })
+  again.close()
+  const last = await follow(agent)
+  expect((await last.frame('snapshot_end')).removals).toBe(0)
+  last.close()
+})
+
+test('[S22] rows of agent_targets deleted by hand are sent as del at once, and stacks cannot be deleted by hand', async () => {
+  const label = unique('l')
+  const stack = await makeStack([label])
+  await submit(stack.id, 'v')
+  const agent = await makeAgent(broker, { labels: [label], generators: [tenant] })
+  const stream = await follow(agent)
+  await stream.frame('snapshot_end')
+  const client = await db.connect()
+  await client.query('delete from agent_targets where agent_id = $1', [agent.agent.id])
+  await stream.frame('del', (frame) => frame.stack_id === stack.id)
+  await expect(client.query('delete from stacks where id = $1', [stack.id])).rejects.toMatchObject({ code: 'BK004' })
+  await client.end()
+  stream.close()
+})
+
+test('[S43] an agent reaches its own stream alone, whatever id or cursor it uses', async () => {
+  const [mine, foreign] = [unique('l'), unique('l')]
+  const [myStack, foreignStack] = [await makeStack([mine]), await makeStack([foreign])]
+  const a = await makeAgent(broker, { labels: [mine], generators: [tenant] })
+  const b = await makeAgent(broker, { labels: [foreign], generators: [tenant] })
+  const stolen = await followStream(broker.url, { agentId: b.agent.id, pak: a.pak })
+  expect(stolen.status).toBe(403)
+  const streamB = await follow(b)
+  const { cursor } = await streamB.frame('snapshot_end')
+  const withForeignCursor = await follow(a, cursor)
+  await withForeignCursor.frame('hello', (frame) => frame.mode === 'resume')
+  await submit(foreignStack.id, 'theirs')
+  const own = await submit(myStack.id, 'mine')
+  await withForeignCursor.frame('put', (frame) => frame.object?.id === own.id)
+  await streamB.frame('put', (frame) => frame.stack_id === foreignStack.id)
+  expect(withForeignCursor.frames.some((frame) => frame.type === 'put' && frame.stack_id === foreignStack.id)).toBe(false)
+  streamB.close()
+  withForeignCursor.close()
+})
+
+test('an idle stream is kept alive by bookmarks or pings, and its cursor stays fresh', async () => {
+  const agent = await makeAgent(broker, { generators: [tenant] })
+  const stream = await follow(agent)
+  const { cursor } = await stream.frame('snapshot_end')
+  await waitFor(
+    'three signs of life',
+    () => stream.frames.filter((frame) => frame.type === 'ping' || frame.type === 'bookmark').length >= 3,
+  )
+  await submit((await makeStack()).id, 'elsewhere')
+  const moved = await stream.frame('bookmark', (frame) => frame.cursor !== cursor)
+  const client = await db.connect()
+  const { rows } = await client.query<{ cursor_key: Buffer; epoch: string }>('select cursor_key, epoch from feed_state')
+  await client.end()
+  expect(readCursor(rows[0]!.cursor_key, moved.cursor)?.epoch).toBe(rows[0]!.epoch)
+  stream.close()
+})
+
+test('equal count and digest spare the puts; a cursor that is none of ours is refused before the stream begins', async () => {
+  const label = unique('l')
+  await submit((await makeStack([label])).id, 'v')
+  const agent = await makeAgent(broker, { labels: [label], generators: [tenant] })
+  const stream = await follow(agent)
+  const { count, digest } = await stream.frame('snapshot_end')
+  stream.close()
+  const holding = await followStream(broker.url, {
+    agentId: agent.agent.id,
+    pak: agent.pak,
+    query: { count: String(count), digest, reason: 'daily' },
+  })
+  expect(await holding.frame('snapshot_end')).toMatchObject({ unchanged: true, count, digest })
+  expect(await holding.frame('snapshot_begin')).toMatchObject({ reason: 'daily' })
+  expect(holding.frames.some((frame) => frame.type === 'put')).toBe(false)
+  holding.close()
+  expect((await followStream(broker.url, { agentId: agent.agent.id, pak: agent.pak, cursor: 'made-up' })).status).toBe(400)
+})
+
+test('a digest check tells match, moved and mismatch apart', async () => {
+  const label = unique('l')
+  const stack = await makeStack([label])
+  await submit(stack.id, 'v')
+  const agent = await makeAgent(broker, { labels: [label], generators: [tenant] })
+  const stream = await follow(agent)
+  const { session } = await stream.frame('hello')
+  const { cursor, count, digest } = await stream.frame('snapshot_end')
+  const check = async (given: { cursor: string; count: number; digest: string }) =>
+    (await agent.client.reportStatus({ params: { id: agent.agent.id }, body: { session, n: 1, stacks: [], check: given } })).check
+  expect(await check({ cursor, count, digest })).toBe('match')
+  expect(await check({ cursor, count, digest: '0'.repeat(64) })).toBe('mismatch')
+  await submit(stack.id, 'w')
+  expect(await check({ cursor, count, digest })).toBe('moved')
+  stream.close()
+})
+
+test('a report yields only to a newer one', async () => {
+  const label = unique('l')
+  const stack = await makeStack([label])
+  const object = await submit(stack.id, 'v')
+  const agent = await makeAgent(broker, { labels: [label], generators: [tenant] })
+  const report = (session: number, n: number, rev: number, phase: 'applied' | 'failed') =>
+    agent.client.reportStatus({
+      params: { id: agent.agent.id },
+      body: { session, n, stacks: [{ stack_id: stack.id, rev, object_id: object.id, phase, observed_at: new Date().toISOString() }] },
+    })
+  const phase = async () => (await tenant.client.getStackStatus({ params: { id: stack.id } })).agents[0]?.phase
+  expect(await report(5, 2, 1, 'applied')).toMatchObject({ accepted: 1 })
+  expect(await report(5, 2, 1, 'failed')).toMatchObject({ accepted: 0, ignored: 1 })
+  expect(await report(5, 1, 1, 'failed')).toMatchObject({ ignored: 1 })
+  expect(await report(4, 9, 1, 'failed')).toMatchObject({ ignored: 1 })
+  expect(await report(6, 1, 0, 'failed')).toMatchObject({ ignored: 1 })
+  expect(await phase()).toBe('applied')
+  expect(await report(6, 1, 1, 'failed')).toMatchObject({ accepted: 1 })
+  expect(await phase()).toBe('failed')
+  const foreign = await makeStack()
+  const stranger = await agent.client.reportStatus({
+    params: { id: agent.agent.id },
+    body: {
+      session: 9,
+      n: 1,
+      stacks: [{ stack_id: foreign.id, rev: 1, object_id: null, phase: 'applied', observed_at: new Date().toISOString() }],
+    },
+  })
+  expect(stranger).toMatchObject({ accepted: 0, ignored: 1 })
+})

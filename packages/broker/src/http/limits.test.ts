@@ -1,0 +1,148 @@
+// Bounds on heads, bodies and time, tried with raw sockets: what is refused is refused before it is read, and the server
+// goes on answering others.
+import { afterEach, expect, test } from 'vitest'
+import { askRaw, openRaw, statusLines } from './raw-http.fixture.ts'
+import { ids, paks, startTestServer, type TestOptions, type TestServer } from './server.fixture.ts'
+
+let server: TestServer
+const start = async (options: TestOptions = {}) => (server = await startTestServer(options))
+afterEach(async () => {
+  const { status } = await fetch(`${server.url}/healthz`)
+  await server.close()
+  if (status !== 200) throw new Error(`after the test /healthz answered ${status}`)
+})
+const head = (lines: string[], method = 'POST /api/v1/agents') =>
+  `${method} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${paks.admin}\r\n${lines.map((line) => `${line}\r\n`).join('')}\r\n`
+
+test.each([
+  ['two lengths', ['Content-Length: 2', 'Content-Length: 3'], '{}'],
+  ['a length and chunks', ['Content-Length: 5', 'Transfer-Encoding: chunked'], '0\r\n\r\n'],
+  ['chunks and a length', ['Transfer-Encoding: chunked', 'Content-Length: 5'], '0\r\n\r\n'],
+  ['a length that is no number', ['Content-Length: 0x2'], '{}'],
+  ['an unknown framing', ['Transfer-Encoding: chunked, identity'], '0\r\n\r\n'],
+  ['a header broken over two lines', ['X-A: b', ' c: d'], ''],
+  ['a bare NUL', ['X-A: \0'], ''],
+])('%s: 400, closed, not served', async (_, lines, body) => {
+  await start()
+  const text = await askRaw(server.http.port, head(lines) + body)
+  expect([statusLines(text), server.reached]).toEqual([['HTTP/1.1 400'], []])
+})
+
+test('a body over its cap by its own word is refused before a byte of it is sent', async () => {
+  await start({ limits: { bodyBytes: 1000 } })
+  const connection = await openRaw(server.http.port)
+  connection.send(head(['Content-Type: application/json', 'Content-Length: 1001']))
+  expect(await connection.until(/payload_too_large/)).toMatch(/^HTTP\/1\.1 413 [^]*connection: close/i)
+  await connection.closed
+})
+
+test('a body of chunks is refused at the cap, while the rest is still to come', async () => {
+  await start({ limits: { bodyBytes: 1000 } })
+  const connection = await openRaw(server.http.port)
+  connection.send(`${head(['Content-Type: application/json', 'Transfer-Encoding: chunked'])}3e9\r\n"${'x'.repeat(1000)}`)
+  expect(await connection.until(/payload_too_large/)).toMatch(/^HTTP\/1\.1 413/)
+  await connection.closed
+})
+
+test('a client that goes on sending after the refusal still reads it', async () => {
+  await start({ limits: { bodyBytes: 1000 } })
+  const body = Buffer.alloc(3 * 1024 * 1024, 0x20)
+  const response = await fetch(`${server.url}/api/v1/agents`, {
+    method: 'POST',
+    body,
+    headers: { authorization: paks.admin, 'content-type': 'application/json' },
+  })
+  expect(response.status).toBe(413)
+})
+
+test('a body that nobody will read does not hold up the refusal', async () => {
+  await start()
+  const connection = await openRaw(server.http.port)
+  connection.send(`POST /api/v1/agents HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n`)
+  expect(await connection.until(/\r\n\r\n/)).toMatch(/^HTTP\/1\.1 401 [^]*connection: close/i)
+  await connection.closed
+})
+
+test('a head that trickles in is cut', async () => {
+  await start({ limits: { headerMs: 300 } })
+  const connection = await openRaw(server.http.port)
+  const trickle = setInterval(() => connection.send('X'), 50)
+  try {
+    connection.send('GET /api/v1/agents HTTP/1.1\r\nHost: x\r\nX-Slow: ')
+    await connection.closed
+    expect(statusLines(connection.received())).toEqual(['HTTP/1.1 408'])
+  } finally {
+    clearInterval(trickle)
+  }
+})
+
+test('a body that trickles in is cut', async () => {
+  await start({ limits: { bodyMs: 300 } })
+  const connection = await openRaw(server.http.port)
+  const trickle = setInterval(() => connection.send('1\r\n \r\n'), 50)
+  try {
+    connection.send(head(['Content-Type: application/json', 'Transfer-Encoding: chunked']))
+    await connection.closed
+    expect(connection.received()).toMatch(/^HTTP\/1\.1 503 [^]*"code":"timeout"/)
+    expect(server.reached).toEqual([])
+  } finally {
+    clearInterval(trickle)
+  }
+})
+
+test('a client that goes away in the middle of its body leaves nothing behind, not even a line in the log', async () => {
+  await start()
+  const connection = await openRaw(server.http.port)
+  connection.send(`${head(['Content-Type: application/json', 'Content-Encoding: gzip', 'Content-Length: 100'])}\x1f\x8b`)
+  connection.socket.end()
+  await connection.closed
+  expect([server.reached, server.log]).toEqual([[], []])
+})
+
+test('path and query are 4 KiB at most, 16 KiB for streams', async () => {
+  await start()
+  const status = async (path: string) => statusLines(await askRaw(server.http.port, head(['Connection: close'], `GET ${path}`)))[0]
+  const padded = (path: string, length: number) => path + 'x'.repeat(length - path.length)
+  expect(await status(padded('/api/v1/agents?name=', 4096))).toBe('HTTP/1.1 200')
+  expect(await status(padded('/api/v1/agents?name=', 4097))).toBe('HTTP/1.1 414')
+  expect(await status(padded('/nowhere?', 4097))).toBe('HTTP/1.1 414')
+  expect(await status(padded(`/api/v1/agents/${ids.itself}/stream?cursor=`, 16_384))).toBe('HTTP/1.1 403')
+  expect(await status(padded(`/api/v1/agents/${ids.itself}/stream?cursor=`, 16_385))).toBe('HTTP/1.1 414')
+  expect(await status(padded('/api/v1/watch?scope=kind:stack&x=', 16_384))).toBe('HTTP/1.1 200')
+})
+
+test('a head of more than 32 KiB or 100 headers is refused', async () => {
+  await start()
+  const many = (count: number) => [...Array.from({ length: count - 3 }, (_, n) => `X-${n}: y`), 'Connection: close']
+  const status = async (lines: string[]) => statusLines(await askRaw(server.http.port, head(lines, 'GET /api/v1/agents')))[0]
+  expect(await status(many(100))).toBe('HTTP/1.1 200')
+  expect(await status(many(101))).toBe('HTTP/1.1 413')
+  expect(await status([`X-Long: ${'x'.repeat(33_000)}`])).toBe('HTTP/1.1 431')
+})
+
+test('connections beyond the limit are dropped, and room is made again', async () => {
+  await start({ limits: { connectionsMax: 2 } })
+  const [first, second] = [await openRaw(server.http.port), await openRaw(server.http.port)]
+  const third = await openRaw(server.http.port)
+  await third.closed
+  expect([third.received(), first.socket.destroyed, second.socket.destroyed]).toEqual(['', false, false])
+  first.socket.destroy()
+  second.socket.destroy()
+  await Promise.all([first.closed, second.closed])
+})
+
+test('a connection that says nothing is closed', async () => {
+  await start({ limits: { headerMs: 300 } })
+  const connection = await openRaw(server.http.port)
+  await connection.closed
+  expect(statusLines(connection.received())).toEqual(['HTTP/1.1 408'])
+})
+
+test('a kept connection is closed when it has been idle for long enough', async () => {
+  await start({ limits: { keepAliveMs: 100 } })
+  const connection = await openRaw(server.http.port)
+  connection.send('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
+  await connection.until(/OK$/)
+  await connection.closed
+  expect(statusLines(connection.received())).toEqual(['HTTP/1.1 200'])
+})
