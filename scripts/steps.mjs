@@ -64,7 +64,7 @@ function spinningLine(out, name) {
 
 function plainLine(out, name) {
   let last = ''
-  let lastAt = 0
+  let lastAt = -Infinity
   return {
     say: (text) => {
       // A line a second at most: a log is read, not watched.

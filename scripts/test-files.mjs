@@ -52,9 +52,9 @@ function belongs(test, tier) {
 
 function describeTest(root, path) {
   const text = readFileSync(path, 'utf8')
-  const modules = [...text.matchAll(/from '(?:@brokkr\/testing|\.)\/([a-z-]+)\.ts'/g)].map((m) => m[1])
+  const modules = [...text.matchAll(/(?:from|import) '(?:@brokkr\/testing|\.)\/([a-z-]+)\.ts'/g)].map((m) => m[1])
   const inTesting = path.includes(join('packages', 'testing', 'src'))
-  const direct = [...text.matchAll(/from '@brokkr\/testing\/([a-z-]+)\.ts'/g)].map((m) => m[1])
+  const direct = [...text.matchAll(/(?:from|import) '@brokkr\/testing\/([a-z-]+)\.ts'/g)].map((m) => m[1])
   // A test below the testing package cannot import it; it says what it needs in its first line.
   const marked = /^\/\/ needs: ([a-z, ]+)/.exec(text)?.[1]?.split(/, */) ?? []
   const wanted = new Set([...(inTesting ? modules : direct).flatMap((name) => partOfModule[name] ?? []), ...marked])

@@ -37,8 +37,6 @@ export const brokerTable = {
     allow_sample_pak: setting(z.boolean(), false),
     encryption_key: secret({ schema: hexKey }),
     encryption_keys_previous: secretList({ schema: hexKey }),
-    /** Where a key is made when none is given. */
-    encryption_key_store: optional(z.string().min(1)),
     auth_cache_ttl_seconds: setting(seconds, 60, { hot: true }),
     agent_self_registration: setting(z.boolean(), false, { hot: true }),
     agent_disconnect_after_seconds: setting(seconds, 90, { hot: true }),

@@ -12,6 +12,8 @@ export type TestBroker = ProgramProcess & {
   readonly url: string
   readonly databaseUrl: string
   readonly adminPak: string
+  /** The key that seals manifests, for tests that write rows by hand. */
+  readonly encryptionKey: string
   readonly admin: Client
   clientOf(pak: string): Client
   /** The same broker again after a kill: same port, database and keys. */
@@ -22,23 +24,30 @@ export async function startTestBroker(options: { databaseUrl?: string; env?: Rec
   const databaseUrl = options.databaseUrl ?? (await database()).url
   const { pak, hash } = await makePak()
   const port = await freePort()
+  const encryptionKey = randomBytes(32).toString('hex')
   const env = {
     DATABASE_URL: databaseUrl,
     BROKKR__SERVER__PORT: String(port),
     BROKKR__BROKER__PAK_HASH: hash,
-    BROKKR__BROKER__ENCRYPTION_KEY: randomBytes(32).toString('hex'),
+    BROKKR__BROKER__ENCRYPTION_KEY: encryptionKey,
     BROKKR__LOG__LEVEL: 'debug',
     ...options.env,
   }
-  return run({ url: `http://127.0.0.1:${port}`, databaseUrl, adminPak: pak, env })
+  return run({ url: `http://127.0.0.1:${port}`, databaseUrl, adminPak: pak, encryptionKey, env })
 }
 
-async function run(given: { url: string; databaseUrl: string; adminPak: string; env: Record<string, string> }): Promise<TestBroker> {
-  const { url, databaseUrl, adminPak, env } = given
+async function run(given: {
+  url: string
+  databaseUrl: string
+  adminPak: string
+  encryptionKey: string
+  env: Record<string, string>
+}): Promise<TestBroker> {
+  const { url, databaseUrl, adminPak, encryptionKey, env } = given
   const program = await startProgram({ name: 'broker', main: 'packages/broker/src/main.ts', env })
   await logLine(program, 'broker ready')
   const clientOf = (pak: string) => createClient({ baseUrl: url, pak: () => pak, userAgent: 'brokkr-test' })
-  return Object.assign(program, { url, databaseUrl, adminPak, admin: clientOf(adminPak), clientOf, again: () => run(given) })
+  return Object.assign(program, { url, databaseUrl, adminPak, encryptionKey, admin: clientOf(adminPak), clientOf, again: () => run(given) })
 }
 
 export type TestTenant = { readonly generator: Generator; readonly pak: string; readonly client: Client }

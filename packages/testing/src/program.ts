@@ -15,6 +15,8 @@ export type ProgramProcess = {
   /** SIGTERM and its exit code. */
   stop(): Promise<number | null>
   logTail(lines?: number): string
+  /** Everything it wrote. */
+  text(): string
   /** Every line of its log that is JSON. */
   lines(): Record<string, unknown>[]
 }
@@ -23,13 +25,21 @@ export type ProgramProcess = {
 export async function startProgram(options: {
   name: string
   main: string
+  args?: readonly string[]
   env: Record<string, string>
   folder?: string
 }): Promise<ProgramProcess> {
   const folder = options.folder ?? (await askServers('loan.folder', { kind: 'plain' }))
   const main = fileURLToPath(new URL(`../../../${options.main}`, import.meta.url))
   const logFile = join(folder, `${options.name}.log`)
-  const owned = spawnOwned({ name: options.name, command: process.execPath, args: [main], cwd: folder, env: options.env, logFile })
+  const owned = spawnOwned({
+    name: options.name,
+    command: process.execPath,
+    args: [main, ...(options.args ?? [])],
+    cwd: folder,
+    env: options.env,
+    logFile,
+  })
   await askServers('loan.note', { folder, processes: [{ pid: owned.pid, startTime: owned.startTime }] })
   return {
     folder,
@@ -44,7 +54,8 @@ export async function startProgram(options: {
       return (await owned.exited).code
     },
     logTail: (lines) => owned.logTail(lines),
-    lines: () => jsonLines(readFileSync(logFile).subarray(owned.logStart).toString('utf8')),
+    text: () => textOf(logFile, owned.logStart),
+    lines: () => jsonLines(textOf(logFile, owned.logStart)),
   }
 }
 
@@ -62,6 +73,8 @@ export async function logLine(program: ProgramProcess, message: string): Promise
     { limitMs: 60_000, onTimeout: () => program.logTail(20) },
   )
 }
+
+const textOf = (logFile: string, start: number): string => readFileSync(logFile).subarray(start).toString('utf8')
 
 function jsonLines(text: string): Record<string, unknown>[] {
   return text.split('\n').flatMap((line) => {

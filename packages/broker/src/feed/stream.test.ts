@@ -1,4 +1,4 @@
-import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { digestText } from '@brokkr/contract/digest.ts'
 import {
   makeAgent,
@@ -10,15 +10,12 @@ import {
   unique,
 } from '@brokkr/testing/broker.ts'
 import { type Follower, followStream } from '@brokkr/testing/follower.ts'
+import { openSubmission } from '@brokkr/testing/late-submission.ts'
 import { database, type TestDatabase } from '@brokkr/testing/postgres.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { beforeAll, expect, test } from 'vitest'
-import { sealedYaml } from '../domain/sealed-yaml.ts'
-import { createSeal } from '../seal.ts'
 import { readCursor } from './cursor.ts'
 
-const key = randomBytes(32)
-const seal = createSeal([key])
 let broker: TestBroker
 let db: TestDatabase
 let tenant: TestTenant
@@ -26,7 +23,7 @@ beforeAll(async () => {
   db = await database()
   broker = await startTestBroker({
     databaseUrl: db.url,
-    env: { BROKKR__BROKER__ENCRYPTION_KEY: key.toString('hex'), BROKKR__FEED__PING_SECONDS: '0.2' },
+    env: { BROKKR__FEED__PING_SECONDS: '0.2' },
   })
   tenant = await makeGenerator(broker)
   return () => broker.kill()
@@ -40,23 +37,8 @@ const submit = (stackId: string, value: string) =>
 const follow = ({ agent, pak }: TestAgent, cursor?: string): Promise<Follower> =>
   followStream(broker.url, { agentId: agent.id, pak, ...(cursor === undefined ? {} : { cursor }) })
 
-/** A submission by hand, so that the test decides when it commits. */
-async function openSubmission(stackId: string, value: string) {
-  const client = await db.connect()
-  const id = randomUUID()
-  const text = yaml(value)
-  await client.query('begin')
-  const { rows } = await client.query<{ n: string }>(
-    'update stacks set last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id() where id = $1 returning last_sequence as n',
-    [stackId],
-  )
-  await client.query(
-    `insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind) values ($1, $2, $3, $4, $5, $6, 'admin')`,
-    [id, stackId, rows[0]!.n, seal.seal(sealedYaml(id), text), Buffer.byteLength(text), createHash('sha256').update(text).digest('hex')],
-  )
-  const end = (how: string) => client.query(how).then(() => client.end())
-  return { id, commit: () => end('commit'), rollback: () => end('rollback') }
-}
+const openLate = (stackId: string, value: string) =>
+  openSubmission({ connect: db.connect, encryptionKey: broker.encryptionKey }, stackId, yaml(value))
 
 test('a stream begins with hello and a verified snapshot, then brings every change', async () => {
   const label = unique('l')
@@ -91,18 +73,18 @@ test('[S1] of two submissions that commit in reverse order both arrive, and the 
   const agent = await makeAgent(broker, { labels: [label], generators: [tenant] })
   const stream = await follow(agent)
   await stream.frame('snapshot_end')
-  const slow = await openSubmission(slowStack.id, 'late')
+  const slow = await openLate(slowStack.id, 'late')
   const fast = await submit(fastStack.id, 'early')
   await stream.frame('put', (frame) => frame.object?.id === fast.id)
   const between = await stream.frame('bookmark')
-  expect(stream.frames.some((frame) => frame.type === 'put' && frame.object?.id === slow.id)).toBe(false)
+  expect(stream.frames.some((frame) => frame.type === 'put' && frame.object?.id === slow.objectId)).toBe(false)
   await slow.commit()
-  await stream.frame('put', (frame) => frame.object?.id === slow.id)
+  await stream.frame('put', (frame) => frame.object?.id === slow.objectId)
 
   // Whoever resumes from the cursor in between gets the late one too.
   const resumed = await follow(agent, between.cursor)
   expect(await resumed.frame('hello')).toMatchObject({ mode: 'resume' })
-  await resumed.frame('put', (frame) => frame.object?.id === slow.id)
+  await resumed.frame('put', (frame) => frame.object?.id === slow.objectId)
   expect(resumed.frames.some((frame) => frame.type === 'snapshot_begin')).toBe(false)
   stream.close()
   resumed.close()
@@ -114,15 +96,15 @@ test('[S2] a submission that rolls back leaves a gap and stalls nobody', async (
   const agent = await makeAgent(broker, { labels: [label], generators: [tenant] })
   const stream = await follow(agent)
   await stream.frame('snapshot_end')
-  const open = await openSubmission(gone.id, 'never')
+  const open = await openLate(gone.id, 'never')
   const before = await submit(other.id, 'before')
   await stream.frame('put', (frame) => frame.object?.id === before.id)
   await open.rollback()
   const after = await submit(other.id, 'after')
   await stream.frame('put', (frame) => frame.object?.id === after.id)
-  expect(stream.frames.some((frame) => frame.type === 'put' && frame.object?.id === open.id)).toBe(false)
+  expect(stream.frames.some((frame) => frame.type === 'put' && frame.object?.id === open.objectId)).toBe(false)
   const client = await db.connect()
-  const { rows } = await client.query('select object_id from change_log where object_id = $1', [open.id])
+  const { rows } = await client.query('select object_id from change_log where object_id = $1', [open.objectId])
   await client.end()
   expect(rows).toEqual([])
   stream.close()

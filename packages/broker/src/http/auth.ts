@@ -1,6 +1,6 @@
 // Header → Principal: the only place that makes one. Unknown, wrong, revoked and expired keys look alike from outside: one
 // statement, one comparison in constant time, one empty 401.
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash as digestOf, timingSafeEqual } from 'node:crypto'
 import { ApiError } from '@brokkr/contract/error.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Metrics } from '@brokkr/runtime/metrics.ts'
@@ -93,7 +93,7 @@ interface Lookups {
 }
 
 async function resolve(deps: AuthDeps, { cache, lookups }: Lookups, found: HeaderCredential & { is: 'pak' }): Promise<Principal | null> {
-  const hash = createHash('sha256').update(found.pak.long).digest('hex')
+  const hash = digestOf('sha256', found.pak.long)
   const cached = deps.trusted() ? cache.get(hash) : undefined
   lookups.inc({ result: cached === undefined ? 'miss' : 'hit' })
   const principal = cached ?? (await lookUp(deps, cache, hash))

@@ -39,6 +39,7 @@ function notAllowed(allowed: readonly string[]): ErrorAnswer {
 
 /** However it is written: doubled slashes, escapes and capitals must not turn a call of the API into a page. */
 export function isApiPath(path: string): boolean {
+  if (path.startsWith('/api/')) return true
   const plain = path
     .replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
     .replace(/[\\/]+/g, '/')

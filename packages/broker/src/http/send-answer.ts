@@ -12,9 +12,16 @@ export interface Answer {
 }
 
 export function sendAnswer(deps: { clock: Clock }, reply: FastifyReply, answer: Answer): void {
-  const request = reply.request.raw
-  if (request.complete || !announcesBody(request)) void reply.code(answer.status).headers(answer.headers).send(answer.body)
-  else sendAndLinger(deps, reply, answer)
+  if (isStillSent(reply.request.raw, answer.status)) sendAndLinger(deps, reply, answer)
+  else void reply.code(answer.status).headers(answer.headers).send(answer.body)
+}
+
+const smallBytes = 64 * 1024
+
+/** A small body may arrive and be dropped while the connection is kept; one that was too long or too slow may not. */
+function isStillSent(request: IncomingMessage, status: number): boolean {
+  if (request.complete || !announcesBody(request)) return false
+  return status === 413 || status >= 500 || !(Number(request.headers['content-length']) <= smallBytes)
 }
 
 const lingerMs = 1_000

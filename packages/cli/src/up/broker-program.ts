@@ -18,8 +18,6 @@ export async function startBrokerProgram(
   given: { databaseUrl: string; keys: Keys },
 ): Promise<Done<BrokerAt>> {
   const port = Number(flags.port) === 0 ? await freePort() : Number(flags.port)
-  if (!Number.isInteger(port) || port < 1 || port > 65_535)
-    throw new CliError(`--port ${flags.port} is no port`, { next: '--port 3000, or --port 0 for a free one', exitCode: 2 })
   const url = `http://127.0.0.1:${port}`
   if (await answers(url))
     throw new CliError(`port ${port} is in use`, {

@@ -16,6 +16,10 @@ import { startPractice } from './practice.ts'
 import { createProgress, type Progress } from './progress.ts'
 
 export async function up(flags: UpFlags): Promise<void> {
+  const port = Number(flags.port)
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) {
+    throw new CliError(`--port ${flags.port} is no port`, { next: '--port 3000, or --port 0 for a free one', exitCode: 2 })
+  }
   if (flags.foreground === true) await upInForeground(flags)
   else await detach(flags)
 }

@@ -1,0 +1,127 @@
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isSameProcess } from '@brokkr/local/process-table.ts'
+import { type RecordedProgram, readState } from '@brokkr/local/supervisor-state.ts'
+import '@brokkr/testing/postgres.ts'
+import { type ProgramProcess, startProgram } from '@brokkr/testing/program.ts'
+import { waitFor } from '@brokkr/testing/wait-for.ts'
+import { expect, test } from 'vitest'
+
+const run = (args: string[], given: { folder?: string; env?: Record<string, string> } = {}): Promise<ProgramProcess> =>
+  startProgram({
+    name: args[0]!,
+    main: 'packages/cli/src/main.ts',
+    args,
+    env: given.env ?? {},
+    ...(given.folder === undefined ? {} : { folder: given.folder }),
+  })
+const upArgs = ['up', '--foreground', '--plain', '--port', '0']
+const line = (program: ProgramProcess, pattern: RegExp) =>
+  waitFor(`output ${pattern}`, () => pattern.exec(program.text()), { limitMs: 60_000, onTimeout: () => program.text() })
+const brokerOf = async (program: ProgramProcess) => (await line(program, /✔ broker +(http:\/\/\S+)/))[1]!
+const recorded = (program: ProgramProcess): RecordedProgram[] => readState(join(program.folder, '.brokkr'))
+const living = (programs: readonly RecordedProgram[]) =>
+  programs.filter(({ pid, startTime }) => isSameProcess(pid, startTime)).map(({ name }) => name)
+
+test('up without a cluster serves probes, metrics and the description, a second one says where, and Ctrl-C ends all of it', async () => {
+  const up = await run([...upArgs, '--lite'])
+  const url = await brokerOf(up)
+  for (const [path, text] of [
+    ['/healthz', 'OK'],
+    ['/readyz', 'Ready'],
+    ['/metrics', 'brokkr_http_requests_total'],
+    ['/docs', 'create_stack'],
+    ['/', 'Brokkr'],
+  ] as const) {
+    const answer = await fetch(url + path)
+    expect([path, answer.status]).toEqual([path, 200])
+    expect(await answer.text()).toContain(text)
+  }
+  await line(up, /− practice +left out/)
+  const started = recorded(up)
+  expect(living(started).toSorted()).toEqual(['broker', 'postgres'])
+
+  const second = await run(['up', '--foreground', '--lite'], { folder: up.folder })
+  expect((await second.exited).code).toBe(0)
+  expect(second.text()).toContain(`running already at ${url}`)
+
+  await up.kill('SIGINT')
+  expect((await up.exited).code).toBe(0)
+  expect(living(started)).toEqual([])
+  await expect(fetch(`${url}/healthz`)).rejects.toThrow()
+})
+
+test('kill -9 leaves nothing that hinders the next start, and the data are still there', async () => {
+  const up = await run([...upArgs, '--lite'])
+  const url = await brokerOf(up)
+  const pak = readFileSync(join(up.folder, '.brokkr', 'keys', 'admin.pak'), 'utf8').trim()
+  const post = (address: string, name: string) =>
+    fetch(`${address}/api/v1/generators`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${pak}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ name }),
+    })
+  expect((await post(url, 'kept')).status).toBe(201)
+  const started = recorded(up)
+  await up.kill('SIGKILL')
+  await waitFor('everything it started to end', () => living(started).length === 0)
+
+  const again = await run([...upArgs, '--lite'], { folder: up.folder })
+  const next = await brokerOf(again)
+  expect((await post(next, 'kept')).status).toBe(409)
+  await again.kill('SIGTERM')
+})
+
+test('without any way to get Kubernetes the step is skipped, says how to mend it, and the rest works', async () => {
+  const probe = await run(['--help'])
+  await probe.exited
+  const empty = join(probe.folder, 'no-kubernetes')
+  await mkdir(empty)
+  const up = await run(upArgs, { folder: probe.folder, env: { BROKKR_KUBE_ASSETS: empty } })
+  const url = await brokerOf(up)
+  await line(up, /− practice +skipped/)
+  expect(up.text()).toMatch(/BROKKR_KUBE_ASSETS=/)
+  expect(up.text()).toMatch(/--kubeconfig/)
+  expect((await fetch(`${url}/readyz`)).status).toBe(200)
+  await up.kill('SIGTERM')
+  expect((await up.exited).code).toBe(0)
+})
+
+test('keys are files of their owner alone, and no key is on the screen or in a log', async () => {
+  const up = await run([...upArgs, '--lite'])
+  await brokerOf(up)
+  const keys = join(up.folder, '.brokkr', 'keys')
+  expect(statSync(keys).mode & 0o777).toBe(0o700)
+  const secrets = ['admin.pak', 'encryption.key'].map((name) => {
+    expect(statSync(join(keys, name)).mode & 0o777).toBe(0o600)
+    return readFileSync(join(keys, name), 'utf8').trim()
+  })
+  const logs = [up.text(), ...recorded(up).map(({ log }) => (existsSync(log) ? readFileSync(log, 'utf8') : ''))]
+  for (const secret of secrets) expect(logs.some((text) => text.includes(secret))).toBe(false)
+  await up.kill('SIGTERM')
+})
+
+test('up in the background returns when all is up, down stops it, and purge leaves nothing', async () => {
+  const up = await run(['up', '--lite', '--port', '0'])
+  expect((await up.exited).code).toBe(0)
+  const url = await brokerOf(up)
+  expect((await fetch(`${url}/readyz`)).status).toBe(200)
+  const down = await run(['down', '--purge'], { folder: up.folder })
+  expect((await down.exited).code).toBe(0)
+  expect(down.text()).toContain('data are removed')
+  await expect(fetch(`${url}/healthz`)).rejects.toThrow()
+  expect(existsSync(join(up.folder, '.brokkr'))).toBe(false)
+})
+
+test.each([
+  [['up', '--port', 'x'], 'is no port'],
+  [['get', 'nothing'], 'there is nothing called nothing'],
+  [['status'], 'no broker is known'],
+  [['--broker', 'http://127.0.0.1:1', 'get', 'agents'], 'no broker is known'],
+])('wrong use %j says what to do', async (args, text) => {
+  const program = await run(args)
+  expect((await program.exited).code).not.toBe(0)
+  expect(program.text()).toContain(text)
+  expect(program.text()).toMatch(/next {2}/)
+})

@@ -1,0 +1,45 @@
+// A real agent as a process, between a real broker and a real API server. Settings by environment, as operators give them.
+
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { freePort } from '@brokkr/local/free-ports.ts'
+import type { TestAgent, TestBroker } from './broker.ts'
+import { logLine, type ProgramProcess, startProgram } from './program.ts'
+import { askServers } from './servers-client.ts'
+
+export type AgentProcess = ProgramProcess & {
+  readonly healthUrl: string
+  /** The same agent again after a kill: same key, same cluster, another process. */
+  again(): Promise<AgentProcess>
+}
+
+export async function startTestAgent(options: {
+  broker: TestBroker | string
+  agent: TestAgent
+  kubeconfigPath: string
+  namespace?: string
+  env?: Record<string, string>
+}): Promise<AgentProcess> {
+  const folder = await askServers('loan.folder', { kind: 'plain' })
+  const pakFile = join(folder, 'agent.pak')
+  await writeFile(pakFile, options.agent.pak, { mode: 0o600 })
+  const port = await freePort()
+  const env = {
+    BROKKR__AGENT__BROKER_URL: typeof options.broker === 'string' ? options.broker : options.broker.url,
+    BROKKR__AGENT__AGENT_NAME: options.agent.agent.name,
+    BROKKR__AGENT__CLUSTER_NAME: options.agent.agent.cluster_name,
+    BROKKR__AGENT__PAK_FILE: pakFile,
+    BROKKR__AGENT__KUBECONFIG_PATH: options.kubeconfigPath,
+    BROKKR__AGENT__HEALTH_PORT: String(port),
+    ...(options.namespace === undefined ? {} : { BROKKR__AGENT__NAMESPACE: options.namespace }),
+    BROKKR__LOG__LEVEL: 'debug',
+    ...options.env,
+  }
+  return run({ folder, env, healthUrl: `http://127.0.0.1:${port}` })
+}
+
+async function run(given: { folder: string; env: Record<string, string>; healthUrl: string }): Promise<AgentProcess> {
+  const program = await startProgram({ name: 'agent', main: 'packages/agent/src/main.ts', env: given.env, folder: given.folder })
+  await logLine(program, 'agent ready')
+  return Object.assign(program, { healthUrl: given.healthUrl, again: () => run(given) })
+}
