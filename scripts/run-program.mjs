@@ -20,7 +20,13 @@ export function forwardSignals() {
   }
 }
 
-/** @returns {Promise<{ code: number, output: string }>} `onLine` sees each line as it comes */
+/**
+ * `onLine` sees each line as it comes.
+ * @param {string} command
+ * @param {string[]} args
+ * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, inherit?: boolean, onLine?: (line: string) => void, limitMs?: number }} [options]
+ * @returns {Promise<{ code: number, output: string }>}
+ */
 export function runProgram(command, args, { cwd, env = process.env, inherit = false, onLine = () => {}, limitMs } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { cwd, env, stdio: inherit ? 'inherit' : ['ignore', 'pipe', 'pipe'] })

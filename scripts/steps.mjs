@@ -12,6 +12,9 @@ export class StepFailed extends Error {
   }
 }
 
+/** @typedef {{ write(text: string): unknown, isTTY?: boolean, columns?: number }} Out */
+
+/** @param {{ plain?: boolean, out?: Out }} [options] */
 export function createSteps({ plain = false, out = process.stdout } = {}) {
   const live = !plain && Boolean(out.isTTY)
   return {
@@ -32,7 +35,11 @@ export function createSteps({ plain = false, out = process.stdout } = {}) {
   }
 }
 
-/** The end of a run that failed, as a person needs it. */
+/**
+ * The end of a run that failed, as a person needs it.
+ * @param {any} error
+ * @param {Out} [out]
+ */
 export function tellFailure(error, out = process.stderr) {
   const { what, why, log, next } =
     error instanceof StepFailed ? error : { what: 'unexpected error', why: error?.stack ?? String(error), log: '', next: undefined }

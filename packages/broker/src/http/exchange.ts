@@ -57,7 +57,7 @@ export function openExchange(deps: { clock: Clock }, parts: ExchangeParts): Exch
     hijack()
     return { request: parts.request, response }
   }
-  return { ...rest, signal: controller.signal, said, reply: controlOf(said, takeOver), race: (work) => work, end }
+  return { ...rest, signal: controller.signal, said, reply: controlOf(said, takeOver), race: (work) => raced(controller.signal, work), end }
 }
 
 function controlOf(said: Said, hijack: ReplyControl['hijack']): ReplyControl {

@@ -41,12 +41,12 @@ export interface ServeDeps {
 /** The handler's value; what it said beside that is in `exchange.said`. */
 export async function serve(deps: ServeDeps, route: Route, exchange: Exchange): Promise<unknown> {
   const { live } = deps
-  const principal = await live.authenticator.authenticate(authRequestOf(exchange))
+  const principal = await exchange.race(live.authenticator.authenticate(authRequestOf(exchange)))
   const params = once(() => route.validators.params(exchange.rawParams) ?? {})
   const query = once(() => route.validators.query(exchange.query))
   const body = once(() => readBody(deps, route, { exchange, query }))
   const wanted = { name: route.name, principal, rawParams: exchange.rawParams, params, body }
-  await (checkPermit({ things: live.things, onDenied: (_, code) => live.onDenied(deniedOf(exchange, wanted, code)) }, wanted))
+  await exchange.race(checkPermit({ things: live.things, onDenied: (_, code) => live.onDenied(deniedOf(exchange, wanted, code)) }, wanted))
   const input = { params: params(), query: query(), body: await exchange.race(body()) }
   return exchange.race(handle(live, route.name, { ...input, ...contextOf(exchange, principal) }))
 }
