@@ -55,10 +55,10 @@ function readScalarOrFlow(at: Cursor, code: number, indent: number, depth: numbe
 
 function readSequence(at: Cursor, column: number, depth: number): Node {
   const place = placeOf(at)
-  if (!at.fresh) throw syntaxErrorAt(at, 'a list cannot start on the line of its key', 'put its first item on the next line')
   enterCollection(at, depth)
   const value: JsonValue[] = []
   while (at.column === column && isIndicator(at, Char.dash)) {
+    if (!at.fresh) throw syntaxErrorAt(at, 'an item of a list cannot start there', 'put it on the next line')
     at.pos += 1
     at.fresh = true
     skipToToken(at, false)
@@ -91,6 +91,8 @@ const misplaced = (at: Cursor) =>
   syntaxErrorAt(at, 'text that belongs to nothing before it', 'check the indentation, or put the value in quotes')
 
 function readEntry(at: Cursor, entries: Entries, column: number, depth: number): void {
+  // Behind the last line of a quoted text the column may be right by chance.
+  if (!at.fresh) throw misplaced(at)
   if (isIndicator(at, Char.question)) return readExplicitEntry(at, entries, column, depth)
   const start = { pos: at.pos, line: at.line }
   const properties = readProperties(at, depth, false)
@@ -102,7 +104,6 @@ function readEntry(at: Cursor, entries: Entries, column: number, depth: number):
 }
 
 function readExplicitEntry(at: Cursor, entries: Entries, column: number, depth: number): void {
-  if (!at.fresh) throw misplaced(at)
   const place = placeOf(at)
   at.pos += 1
   at.fresh = true
@@ -111,7 +112,7 @@ function readExplicitEntry(at: Cursor, entries: Entries, column: number, depth: 
     throw new ManifestError('bad_key', place, { what: 'a key is empty or a list', todo: 'write a text after the question mark' })
   const key = readBlockNode(at, column, depth, true)
   skipToToken(at, false)
-  if (at.column === column && isIndicator(at, Char.colon)) return readValue(at, entries, key, { column, depth, fresh: true })
+  if (at.fresh && at.column === column && isIndicator(at, Char.colon)) return readValue(at, entries, key, { column, depth, fresh: true })
   addEntry(at, entries, key, emptyScalar(placeOf(at)), false)
 }
 

@@ -1,12 +1,14 @@
 // Single and double quoted scalars: line ends fold into spaces; escapes exist in double quotes alone.
+
+import { type Place, syntaxError } from '../manifest-error.ts'
 import { Char, isSpaceOrTab } from './characters.ts'
-import { type Cursor, isEndMarker, nextLine, syntaxErrorAt } from './cursor.ts'
+import { type Cursor, isEndMarker, nextLine, placeOf, syntaxErrorAt } from './cursor.ts'
 
 /** The cursor stands on the opening quote and ends behind the closing one. */
 export function readQuoted(at: Cursor): string {
   const { text } = at
   const quote = text.charCodeAt(at.pos)
-  const unclosed = syntaxErrorAt(at, 'a quoted text is not closed', 'add the closing quote')
+  const place = placeOf(at)
   at.pos += 1
   let value = ''
   let start = at.pos
@@ -23,15 +25,17 @@ export function readQuoted(at: Cursor): string {
     } else if (code === Char.lineFeed) {
       value += trimBlanksAtEnd(text, start, at.pos) + foldBreaks(passLineEnds(at))
     } else if (Number.isNaN(code)) {
-      throw unclosed
+      throw unclosed(place)
     } else {
       at.pos += 1
       continue
     }
-    if (isEndMarker(at)) throw unclosed
+    if (isEndMarker(at)) throw unclosed(place)
     start = at.pos
   }
 }
+
+const unclosed = (place: Place) => syntaxError(place, 'a quoted text is not closed', 'add the closing quote')
 
 function trimBlanksAtEnd(text: string, start: number, end: number): string {
   let last = end

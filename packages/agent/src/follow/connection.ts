@@ -1,0 +1,205 @@
+// One stream's frames, in order, on their way into the map. No input or output: it says what must be fetched and who must look,
+// and the caller does it. A frame that contradicts itself throws BrokenFrame; the stream is then worth nothing more.
+import type { Frame, FrameOf, WantedObject } from '@brokkr/contract/stream.ts'
+import type { StackId } from '@brokkr/contract/wire.ts'
+import { CursorGate } from './cursor-gate.ts'
+import { type HeldObject, holdObject } from './held-object.ts'
+import { Levels, type Taken } from './levels.ts'
+import { Snapshot, type Verified } from './snapshot.ts'
+import type { WantedMap } from './wanted-map.ts'
+
+export interface ContentWanted {
+  readonly objectId: string
+  readonly checksum: string
+  readonly path: string
+}
+export type Effect =
+  | { readonly do: 'look'; readonly stackId: StackId }
+  | { readonly do: 'fetch'; readonly content: ContentWanted }
+  | { readonly do: 'ignored'; readonly reason: 'older' | 'same' }
+  | { readonly do: 'verified'; readonly list: Verified }
+  | { readonly do: 'session'; readonly session: number; readonly isNewEpoch: boolean }
+  | { readonly do: 'unverified' }
+  | { readonly do: 'bye'; readonly reason: string; readonly retryAfterMs: number }
+
+export class BrokenFrame extends Error {
+  override readonly name = 'BrokenFrame'
+}
+
+const protocol = 1
+const snapshotGate = 'snapshot'
+
+export class Connection {
+  readonly #map: WantedMap
+  readonly #gate: CursorGate
+  readonly #waiting = new Map<string, FrameOf<'put'>[]>()
+  #target: Levels
+  #epoch: string | null = null
+  #snapshot: Snapshot | null = null
+
+  constructor(map: WantedMap) {
+    this.#map = map
+    this.#target = map.levels
+    this.#gate = new CursorGate((cursor) => {
+      map.cursor = cursor
+    })
+  }
+
+  take(frame: Frame): Effect[] {
+    if (this.#epoch === null && frame.type !== 'hello') throw new BrokenFrame(`the first frame is ${frame.type}, not hello`)
+    switch (frame.type) {
+      case 'hello':
+        return this.#hello(frame)
+      case 'snapshot_begin':
+        return this.#begin(frame)
+      case 'put':
+        return this.#put(frame)
+      case 'skip':
+        return this.#skip(frame)
+      case 'del':
+        return this.#del(frame)
+      case 'snapshot_end':
+        return this.#end(frame)
+      case 'bookmark':
+        this.#gate.offer(frame.cursor)
+        return []
+      case 'bye':
+        if (frame.cursor !== null) this.#gate.offer(frame.cursor)
+        return [{ do: 'bye', reason: frame.reason, retryAfterMs: frame.retry_after_ms }]
+      case 'look':
+      case 'ping':
+        return []
+      default:
+        return frame satisfies never
+    }
+  }
+
+  /** The content that was asked for by `fetch`; its checksum is the one that was named. */
+  content(objectId: string, text: string): Effect[] {
+    const frames = this.#waiting.get(objectId) ?? []
+    this.#waiting.delete(objectId)
+    const effects = frames.flatMap((frame) => this.#held(frame, holdObject(identityOf(frame.object as WantedObject), text)))
+    this.#gate.done(objectId)
+    return [...effects, ...this.#settle()]
+  }
+
+  #hello(frame: FrameOf<'hello'>): Effect[] {
+    if (frame.protocol !== protocol) throw new BrokenFrame(`the broker speaks protocol ${frame.protocol}, this agent ${protocol}`)
+    if (this.#epoch !== null) throw new BrokenFrame('a second hello')
+    const isNewEpoch = frame.epoch !== this.#map.epoch
+    if (frame.mode === 'resume' && isNewEpoch) throw new BrokenFrame('resumed in another epoch than the cursor belongs to')
+    this.#epoch = frame.epoch
+    // The map of another history stays as it is until a complete list of the new one is here.
+    if (isNewEpoch && !this.#map.levels.isEmpty) this.#target = new Levels()
+    else this.#map.epoch = frame.epoch
+    return [{ do: 'session', session: frame.session, isNewEpoch }]
+  }
+
+  #begin(frame: FrameOf<'snapshot_begin'>): Effect[] {
+    this.#snapshot = new Snapshot(frame)
+    this.#gate.begin(snapshotGate)
+    return []
+  }
+
+  #put(frame: FrameOf<'put'>): Effect[] {
+    const { object } = frame
+    if (object === null) return this.#held(frame, null)
+    if (object.yaml_content !== undefined) return this.#held(frame, checked(object, holdObject(identityOf(object), object.yaml_content)))
+    const path = `/api/v1/deployment-objects/${object.id}`
+    if (object.content_url !== path) throw new BrokenFrame('a put with neither content nor the address of it')
+    const known = this.#knownContent(frame.stack_id, object)
+    if (known) return this.#held(frame, known)
+    return this.#later(frame, object, path)
+  }
+
+  /** Objects never change, so what we hold under the id need not come again. */
+  #knownContent(stackId: StackId, { id, yaml_checksum }: WantedObject): HeldObject | null {
+    const held = this.#map.levels.wanted.get(stackId)?.object
+    return held?.id === id && held.checksum === yaml_checksum ? held : null
+  }
+
+  #later(frame: FrameOf<'put'>, { id, yaml_checksum }: WantedObject, path: string): Effect[] {
+    this.#noteMention(frame.stack_id, null)
+    this.#gate.begin(id)
+    const frames = this.#waiting.get(id)
+    if (frames) frames.push(frame)
+    else this.#waiting.set(id, [frame])
+    return frames ? [] : [{ do: 'fetch', content: { objectId: id, checksum: yaml_checksum, path } }]
+  }
+
+  #held(frame: FrameOf<'put'>, object: HeldObject | null): Effect[] {
+    const { stack_id: stackId, stack_name: stackName, rev, drift } = frame
+    const line = object && { id: object.id, checksum: object.checksum }
+    this.#noteMention(stackId, { stackId, rev, object: line })
+    return this.#told(stackId, this.#target.put({ stackId, stackName, rev, drift, line, object }))
+  }
+
+  #skip({ stack_id: stackId, rev, object_id: id, yaml_checksum: checksum }: FrameOf<'skip'>): Effect[] {
+    const line = { id, checksum }
+    this.#noteMention(stackId, { stackId, rev, object: line })
+    return this.#told(stackId, this.#target.skip(stackId, rev, line))
+  }
+
+  #del(frame: FrameOf<'del'>): Effect[] {
+    const { stack_id: stackId, rev, reason } = frame
+    if (this.#isListing) {
+      this.#snapshot?.dels.set(stackId, frame)
+      return []
+    }
+    this.#snapshot?.touched.add(stackId)
+    return this.#told(stackId, this.#target.remove(stackId, rev, reason, 'decided'))
+  }
+
+  #end(frame: FrameOf<'snapshot_end'>): Effect[] {
+    if (!this.#snapshot || this.#snapshot.id !== frame.id || this.#snapshot.end) throw new BrokenFrame('the end of a list that did not begin')
+    this.#snapshot.finish(frame)
+    return this.#settle()
+  }
+
+  /** Content of a listed stack may come after the end of its list, and then still belongs to it. */
+  #noteMention(stackId: StackId, line: Parameters<Snapshot['mention']>[1]): void {
+    if (this.#snapshot && (this.#isListing || this.#snapshot.isWaitingFor(stackId, line))) this.#snapshot.mention(stackId, line)
+    else this.#snapshot?.touched.add(stackId)
+  }
+
+  get #isListing(): boolean {
+    return this.#snapshot !== null && this.#snapshot.end === null
+  }
+
+  #told(stackId: StackId, taken: Taken): Effect[] {
+    if (taken !== 'news') return [{ do: 'ignored', reason: taken }]
+    return this.#target === this.#map.levels ? [{ do: 'look', stackId }] : []
+  }
+
+  /** Once the list has ended and all its content is here: does it agree, and what follows from it? */
+  #settle(): Effect[] {
+    const snapshot = this.#snapshot
+    if (!snapshot?.end || snapshot.isWaiting) return []
+    this.#snapshot = null
+    if (!snapshot.isComplete(this.#map.levels.summary())) return [{ do: 'unverified' }]
+    const list = snapshot.verified(this.#map.levels.wanted.keys())
+    const looks = this.#adopt(snapshot, list)
+    this.#map.cursor = snapshot.end.cursor
+    this.#gate.done(snapshotGate)
+    return [...looks.map((stackId) => ({ do: 'look', stackId }) as const), { do: 'verified', list }]
+  }
+
+  #adopt(snapshot: Snapshot, { mentioned, dels }: Verified): StackId[] {
+    const isOther = this.#target !== this.#map.levels && !snapshot.end?.unchanged
+    const looks = isOther ? this.#map.replace(this.#target) : []
+    this.#map.epoch = this.#epoch
+    this.#target = this.#map.levels
+    for (const stack of [...this.#target.wanted.values()]) {
+      if (!mentioned.has(stack.stackId)) this.#target.remove(stack.stackId, stack.rev, 'absent', 'undecided')
+    }
+    for (const { stack_id, rev, reason } of snapshot.dels.values()) if (dels.has(stack_id)) this.#target.remove(stack_id, rev, reason, 'undecided')
+    return looks
+  }
+}
+
+const identityOf = ({ id, sequence_id, is_deletion_marker }: WantedObject) => ({ id, sequenceId: sequence_id, isMarker: is_deletion_marker })
+
+function checked(frame: WantedObject, held: HeldObject): HeldObject {
+  if (held.checksum === frame.yaml_checksum) return held
+  throw new BrokenFrame(`the content of object ${frame.id} does not have the checksum that was named`)
+}

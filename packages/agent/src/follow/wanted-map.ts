@@ -1,0 +1,29 @@
+// The one map of an agent: levels, the history they belong to, and the cursor that covers them. A complete list of another
+// history takes the place of everything; removals that were decided before go on.
+import type { StackId } from '@brokkr/contract/wire.ts'
+import { Levels } from './levels.ts'
+
+export class WantedMap {
+  levels = new Levels()
+  /** Null: unknown, as after polling. */
+  epoch: string | null = null
+  /** Null: only a complete list will do. */
+  cursor: string | null = null
+
+  /** Returns the stacks at which somebody must look. */
+  replace(fresh: Levels): StackId[] {
+    const old = this.levels
+    this.levels = fresh
+    for (const [stackId, leaving] of old.leaving) if (!fresh.wanted.has(stackId)) fresh.leaving.set(stackId, leaving)
+    for (const [stackId, stack] of old.wanted) {
+      if (fresh.wanted.has(stackId) || fresh.leaving.has(stackId)) continue
+      fresh.leaving.set(stackId, { stackId, rev: stack.rev, reason: 'absent', decision: 'undecided', last: stack })
+    }
+    return [...fresh.wanted.values()].filter((stack) => isNews(old, stack.stackId, stack)).map(({ stackId }) => stackId)
+  }
+}
+
+function isNews(old: Levels, stackId: StackId, now: { rev: number; object: { id: string } | null; drift: string }): boolean {
+  const before = old.wanted.get(stackId)
+  return !before || before.rev !== now.rev || before.object?.id !== now.object?.id || before.drift !== now.drift
+}

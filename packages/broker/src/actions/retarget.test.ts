@@ -1,0 +1,156 @@
+import { randomBytes } from 'node:crypto'
+import { database } from '@brokkr/testing/postgres.ts'
+import { size } from '@brokkr/testing/sizes.ts'
+import fc from 'fast-check'
+import { beforeAll, expect, test } from 'vitest'
+import { bootstrap } from '../bootstrap.ts'
+import { systemActor } from '../domain/actor.ts'
+import { createSeal } from '../seal.ts'
+import { type Database, openDatabase } from '../store/db.ts'
+import { createAgent } from './create-agent.ts'
+import { createGenerator } from './create-generator.ts'
+import { createStack } from './create-stack.ts'
+import { deleteStack } from './delete-stack.ts'
+import { addAgentLabel, removeAgentLabel } from './label-agent.ts'
+import { addStackLabel, removeStackLabel } from './label-stack.ts'
+import { registerAgent } from './register-agent.ts'
+import { addTarget, removeTarget } from './target-stack.ts'
+
+const by = { ...systemActor, kind: 'admin' as const }
+let sql: Database
+let deps: { sql: Database; seal: ReturnType<typeof createSeal>; wakeFeed: () => void }
+beforeAll(async () => {
+  sql = openDatabase({ url: (await database()).url, schema: 'public', poolSize: 8 })
+  deps = { sql, seal: createSeal([randomBytes(32)]), wakeFeed: () => undefined }
+  await bootstrap({ sql }, { pak_hash: 'a'.repeat(64), admin_pak_file: '/nowhere', allow_sample_pak: false })
+  return () => sql.close()
+})
+
+let count = 0
+const unique = (word: string) => `${word}-${(count += 1)}`
+const makeGenerator = async () => (await createGenerator(deps, { name: unique('g'), description: null, by })).generator.id
+const makeAgent = async (generators: string[], labels: string[] = [], annotations: Record<string, string> = {}) => {
+  const name = unique('a')
+  return (await createAgent(deps, { name, cluster_name: name, generator_ids: generators, labels, annotations, by })).agent.id
+}
+const makeStack = async (generatorId: string, labels: string[] = [], annotations: Record<string, string> = {}) =>
+  (await createStack(deps, { name: unique('s'), description: null, generatorId, labels, annotations, drift: 'heal', by })).id
+async function pairsOf(agents: readonly string[]): Promise<string[]> {
+  const client = await sql.connect()
+  const { rows } = await client.query<{ pair: string }>(
+    `select agent_id || ' ' || stack_id || case when explicit then ' e' else '' end || case when by_label then ' l' else '' end || case when by_annotation then ' a' else '' end as pair from agent_targets where agent_id = any($1)`,
+    [agents],
+  )
+  await client.end()
+  return rows.map(({ pair }) => pair).toSorted()
+}
+
+test('an agent that joins late gets everything that matches, for each reason, and only from generators it is registered with', async () => {
+  const [own, foreign] = [await makeGenerator(), await makeGenerator()]
+  const byLabel = await makeStack(own, ['env:prod'])
+  const byAnnotation = await makeStack(own, [], { tier: 'web' })
+  const byBoth = await makeStack(own, ['env:prod'], { tier: 'web' })
+  await makeStack(own, ['env:dev'], { tier: 'db' })
+  await makeStack(foreign, ['env:prod'], { tier: 'web' })
+  const agent = await makeAgent([own], ['env:prod'], { tier: 'web' })
+  expect(await pairsOf([agent])).toEqual([`${agent} ${byLabel} l`, `${agent} ${byAnnotation} a`, `${agent} ${byBoth} l a`].toSorted())
+})
+
+test('the same label put on an agent and on a stack at the same moment makes the pair, every time', async () => {
+  const generator = await makeGenerator()
+  for (let round = 0; round < 30; round += 1) {
+    const [agent, stack] = [await makeAgent([generator]), await makeStack(generator)]
+    await Promise.all([
+      addAgentLabel(deps, { agentId: agent, label: 'both', by }),
+      addStackLabel(deps, { stackId: stack, label: 'both', by }),
+    ])
+    expect(await pairsOf([agent])).toContain(`${agent} ${stack} l`)
+    await removeAgentLabel(deps, { agentId: agent, label: 'both', by })
+  }
+})
+
+/** What a person would say: an agent has a live stack of a generator it is registered with, if aimed by hand or one label is equal. */
+function model(world: World): string[] {
+  return world.agents.flatMap((agent) =>
+    world.stacks.flatMap((stack) => {
+      const isByHand = world.explicit.has(`${agent.id} ${stack.id}`)
+      const isByLabel = [...agent.labels].some((label) => stack.labels.has(label))
+      if (stack.isDeleted || !agent.generators.has(stack.generator) || !(isByHand || isByLabel)) return []
+      return [`${agent.id} ${stack.id}${isByHand ? ' e' : ''}${isByLabel ? ' l' : ''}`]
+    }),
+  )
+}
+interface World {
+  readonly agents: { id: string; labels: Set<string>; generators: Set<string> }[]
+  readonly stacks: { id: string; labels: Set<string>; generator: string; isDeleted: boolean }[]
+  readonly explicit: Set<string>
+}
+const step = fc.record({
+  what: fc.constantFrom('labelAgent', 'labelStack', 'register', 'target', 'deleteStack'),
+  agent: fc.nat(2),
+  stack: fc.nat(3),
+  label: fc.constantFrom('x', 'y', 'z'),
+})
+
+test('after any history the pairs are those of a model over plain arrays, and a recount finds no difference', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), async (steps) => {
+      const generators = [await makeGenerator(), await makeGenerator()]
+      const world: World = { agents: [], stacks: [], explicit: new Set() }
+      for (let n = 0; n < 3; n += 1)
+        world.agents.push({ id: await makeAgent([generators[0]!]), labels: new Set(), generators: new Set([generators[0]!]) })
+      for (let n = 0; n < 4; n += 1)
+        world.stacks.push({ id: await makeStack(generators[n % 2]!), labels: new Set(), generator: generators[n % 2]!, isDeleted: false })
+      for (const one of steps) await act(world, generators[1]!, one)
+      const ids = world.agents.map(({ id }) => id)
+      expect(await pairsOf(ids)).toEqual(model(world).toSorted())
+    }),
+    { numRuns: Math.min(size('Q7.cases') ?? 100, 1000) / 4 },
+  )
+})
+
+async function act(
+  world: World,
+  second: string,
+  { what, agent: a, stack: s, label }: { what: string; agent: number; stack: number; label: string },
+): Promise<void> {
+  const agent = world.agents[a]!
+  const stack = world.stacks[s]!
+  const pair = `${agent.id} ${stack.id}`
+  if (what === 'labelAgent') {
+    await (agent.labels.has(label) ? removeAgentLabel : addAgentLabel)(deps, { agentId: agent.id, label, by })
+    toggle(agent.labels, label)
+  } else if (what === 'labelStack') {
+    await (stack.labels.has(label) ? removeStackLabel : addStackLabel)(deps, { stackId: stack.id, label, by })
+    toggle(stack.labels, label)
+  } else if (what === 'register' && !agent.generators.has(second)) {
+    await registerAgent(deps, { generatorId: second, agentId: agent.id, selfRegistration: false, by })
+    agent.generators.add(second)
+  } else if (what === 'target' && !stack.isDeleted && agent.generators.has(stack.generator)) {
+    await (world.explicit.has(pair) ? removeTarget : addTarget)(deps, { agentId: agent.id, stackId: stack.id, bodyAgentId: agent.id, by })
+    toggle(world.explicit, pair)
+  } else if (what === 'deleteStack' && !stack.isDeleted) {
+    await deleteStack(deps, { stackId: stack.id, by })
+    stack.isDeleted = true
+  }
+}
+
+function toggle(set: Set<string>, value: string): void {
+  if (!set.delete(value)) set.add(value)
+}
+
+test('a stack cannot be aimed at an agent of another tenant, whoever asks', async () => {
+  const [own, foreign] = [await makeGenerator(), await makeGenerator()]
+  const agent = await makeAgent([own])
+  const stack = await makeStack(foreign)
+  const aim = (kind: 'admin' | 'generator' | 'agent', id: string) =>
+    addTarget(deps, { agentId: agent, stackId: stack, bodyAgentId: agent, by: { ...by, kind, id } })
+  await expect(aim('admin', agent)).rejects.toMatchObject({ code: 'agent_not_registered' })
+  await expect(aim('generator', foreign)).rejects.toMatchObject({ code: 'agent_not_registered' })
+  await expect(aim('generator', own)).rejects.toMatchObject({ code: 'target_generator_mismatch' })
+  await expect(aim('agent', agent)).rejects.toMatchObject({ code: 'target_create_denied' })
+  await expect(
+    registerAgent(deps, { generatorId: foreign, agentId: null, selfRegistration: false, by: { ...by, kind: 'agent', id: agent } }),
+  ).rejects.toMatchObject({ code: 'forbidden' })
+  expect(await pairsOf([agent])).toEqual([])
+})

@@ -1,0 +1,74 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { database } from '@brokkr/testing/postgres.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { systemActor } from '../domain/actor.ts'
+import { createSeal } from '../seal.ts'
+import { type Database, openDatabase } from '../store/db.ts'
+import { createGenerator } from './create-generator.ts'
+import { createStack } from './create-stack.ts'
+import { submitDeploymentObject } from './submit-deployment-object.ts'
+
+const by = { ...systemActor, kind: 'admin' as const }
+let databases: Database[]
+let deps: { sql: Database; seal: ReturnType<typeof createSeal>; wakeFeed: () => void }[]
+let stackId: string
+beforeAll(async () => {
+  const { url } = await database()
+  // Two pools stand for two brokers on one database.
+  databases = [0, 1].map(() => openDatabase({ url, schema: 'public', poolSize: 8 }))
+  const seal = createSeal([randomBytes(32)])
+  deps = databases.map((sql) => ({ sql, seal, wakeFeed: () => undefined }))
+  const { generator } = await createGenerator(deps[0]!, { name: 'g', description: null, by })
+  stackId = (
+    await createStack(deps[0]!, { name: 's', description: null, generatorId: generator.id, labels: [], annotations: {}, drift: 'heal', by })
+  ).id
+  return () => Promise.all(databases.map((one) => one.close()))
+})
+const submit = (yamlContent: string, expectedSequenceId?: number, broker = 0) =>
+  submitDeploymentObject(deps[broker]!, { stackId, yamlContent, isDeletionMarker: false, expectedSequenceId, by })
+
+test('two brokers under parallel load give each object its own number, in commit order, and lose none', async () => {
+  const made = await Promise.all(Array.from({ length: 200 }, (_, n) => submit(`n: ${n}`, undefined, n % 2)))
+  expect(made.map(({ sequence_id }) => sequence_id).toSorted((a, b) => a - b)).toEqual(Array.from({ length: 200 }, (_, n) => n + 1))
+  const client = await databases[0]!.connect()
+  const { rows } = await client.query<{ numbers: string; in_order: boolean; changes: string; deeds: string }>(
+    `select count(*) as numbers, bool_and(o.sequence_id = o.place) as in_order,
+            (select count(*) from change_log where object_kind = 'deployment_object') as changes, (select count(*) from audit_logs where action = 'deployment.created') as deeds
+     from (select d.sequence_id, row_number() over (order by c.seq) as place from deployment_objects d join change_log c on c.object_id = d.id) o`,
+  )
+  await client.end()
+  expect(rows[0]).toEqual({ numbers: 200, in_order: true, changes: 200, deeds: 200 })
+})
+
+test('the checksum is that of the exact text, and the text is not in the row', async () => {
+  const text = 'password: CANARY-hunter2\r\n'
+  const object = await submit(text)
+  expect(object).toMatchObject({ yaml_content: text, yaml_checksum: createHash('sha256').update(text).digest('hex') })
+  const client = await databases[0]!.connect()
+  const { rows } = await client.query<{ hits: string }>(
+    `select count(*) as hits from deployment_objects where id = $1 and position('CANARY'::bytea in yaml_sealed) > 0`,
+    [object.id],
+  )
+  await client.end()
+  expect(rows[0]?.hits).toBe(0)
+})
+
+test('whoever expected another head is told where the stack is, and nothing is stored', async () => {
+  const head = await submit('a: 1')
+  await expect(submit('b: 2', head.sequence_id - 1)).rejects.toMatchObject({
+    code: 'stack_moved',
+    details: { sequence_id: head.sequence_id },
+  })
+  expect((await submit('b: 2', head.sequence_id)).sequence_id).toBe(head.sequence_id + 1)
+})
+
+test('a stack that does not exist is not found', async () => {
+  const nowhere = {
+    stackId: '0a000000-0000-4000-8000-000000000001',
+    yamlContent: '',
+    isDeletionMarker: true,
+    expectedSequenceId: undefined,
+    by,
+  }
+  await expect(submitDeploymentObject(deps[0]!, nowhere)).rejects.toMatchObject({ code: 'stack_not_found' })
+})
