@@ -65,6 +65,8 @@ async function copyTree() {
   const listed = await runProgram('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: root })
   for (const file of listed.output.split('\0')) if (file !== '' && existsSync(join(root, file))) cpSync(join(root, file), join(copy, file))
   symlinkModules(copy)
+  // Tests that look at the tree ask git what belongs to it.
+  await runProgram('git', ['init', '-q'], { cwd: copy })
   return copy
 }
 

@@ -1,6 +1,6 @@
 // The one reader of Kubernetes manifests: every program that takes a manifest reads it here, so that broker, agent, CLI and pipelines
 // see the same objects, the ones `kubectl apply -f` would see, within the same limits. A reader of our own, because a general YAML
-// library follows another version of YAML and is twenty times slower.
+// library follows another version of YAML and is ten times slower.
 
 import { readJsonDocuments } from './json-reader.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from './json-text.ts'

@@ -1,5 +1,6 @@
 // One stream's frames, in order, on their way into the map. No input or output: it says what must be fetched and who must look,
 // and the caller does it. A frame that contradicts itself throws BrokenFrame; the stream is then worth nothing more.
+import type { DigestLine } from '@brokkr/contract/digest.ts'
 import type { Frame, FrameOf, WantedObject } from '@brokkr/contract/stream.ts'
 import type { StackId } from '@brokkr/contract/wire.ts'
 import { CursorGate } from './cursor-gate.ts'
@@ -26,13 +27,20 @@ export class BrokenFrame extends Error {
   override readonly name = 'BrokenFrame'
 }
 
+/** A put whose content is still to come, and the list it is part of. */
+interface Waiting {
+  readonly frame: FrameOf<'put'>
+  readonly object: WantedObject
+  readonly list: Snapshot | null
+}
+
 const protocol = 1
 const snapshotGate = 'snapshot'
 
 export class Connection {
   readonly #map: WantedMap
   readonly #gate: CursorGate
-  readonly #waiting = new Map<string, FrameOf<'put'>[]>()
+  readonly #waiting = new Map<string, Waiting[]>()
   #target: Levels
   #epoch: string | null = null
   #snapshot: Snapshot | null = null
@@ -76,9 +84,9 @@ export class Connection {
 
   /** The content that was asked for by `fetch`; its checksum is the one that was named. */
   content(objectId: string, text: string): Effect[] {
-    const frames = this.#waiting.get(objectId) ?? []
+    const waiting = this.#waiting.get(objectId) ?? []
     this.#waiting.delete(objectId)
-    const effects = frames.flatMap((frame) => this.#held(frame, holdObject(identityOf(frame.object as WantedObject), text)))
+    const effects = waiting.flatMap(({ frame, object, list }) => this.#held(frame, holdObject(identityOf(object), text), list))
     this.#gate.done(objectId)
     return [...effects, ...this.#settle()]
   }
@@ -103,13 +111,13 @@ export class Connection {
 
   #put(frame: FrameOf<'put'>): Effect[] {
     const { object } = frame
-    if (object === null) return this.#held(frame, null)
-    if (object.yaml_content !== undefined) return this.#held(frame, checked(object, holdObject(identityOf(object), object.yaml_content)))
+    const list = this.#listing
+    if (object === null) return this.#held(frame, null, list)
+    if (object.yaml_content !== undefined) return this.#held(frame, checked(object, holdObject(identityOf(object), object.yaml_content)), list)
     const path = `/api/v1/deployment-objects/${object.id}`
     if (object.content_url !== path) throw new BrokenFrame('a put with neither content nor the address of it')
     const known = this.#knownContent(frame.stack_id, object)
-    if (known) return this.#held(frame, known)
-    return this.#later(frame, object, path)
+    return known ? this.#held(frame, known, list) : this.#later({ frame, object, list }, path)
   }
 
   /** Objects never change, so what we hold under the id need not come again. */
@@ -118,32 +126,33 @@ export class Connection {
     return held?.id === id && held.checksum === yaml_checksum ? held : null
   }
 
-  #later(frame: FrameOf<'put'>, { id, yaml_checksum }: WantedObject, path: string): Effect[] {
-    this.#noteMention(frame.stack_id, null)
+  #later(waiting: Waiting, path: string): Effect[] {
+    const { id, yaml_checksum } = waiting.object
+    this.#mention(waiting.frame.stack_id, null, waiting.list)
     this.#gate.begin(id)
-    const frames = this.#waiting.get(id)
-    if (frames) frames.push(frame)
-    else this.#waiting.set(id, [frame])
-    return frames ? [] : [{ do: 'fetch', content: { objectId: id, checksum: yaml_checksum, path } }]
+    const others = this.#waiting.get(id)
+    this.#waiting.set(id, [...(others ?? []), waiting])
+    return others ? [] : [{ do: 'fetch', content: { objectId: id, checksum: yaml_checksum, path } }]
   }
 
-  #held(frame: FrameOf<'put'>, object: HeldObject | null): Effect[] {
+  #held(frame: FrameOf<'put'>, object: HeldObject | null, list: Snapshot | null): Effect[] {
     const { stack_id: stackId, stack_name: stackName, rev, drift } = frame
     const line = object && { id: object.id, checksum: object.checksum }
-    this.#noteMention(stackId, { stackId, rev, object: line })
+    this.#mention(stackId, { stackId, rev, object: line }, list)
     return this.#told(stackId, this.#target.put({ stackId, stackName, rev, drift, line, object }))
   }
 
   #skip({ stack_id: stackId, rev, object_id: id, yaml_checksum: checksum }: FrameOf<'skip'>): Effect[] {
     const line = { id, checksum }
-    this.#noteMention(stackId, { stackId, rev, object: line })
-    return this.#told(stackId, this.#target.skip(stackId, rev, line))
+    this.#mention(stackId, { stackId, rev, object: line }, this.#listing)
+    return this.#told(stackId, this.#target.skip(stackId, rev, line, this.#map.levels.wanted.get(stackId)))
   }
 
   #del(frame: FrameOf<'del'>): Effect[] {
     const { stack_id: stackId, rev, reason } = frame
-    if (this.#isListing) {
-      this.#snapshot?.dels.set(stackId, frame)
+    const list = this.#listing
+    if (list) {
+      list.dels.set(stackId, frame)
       return []
     }
     this.#snapshot?.touched.add(stackId)
@@ -151,19 +160,19 @@ export class Connection {
   }
 
   #end(frame: FrameOf<'snapshot_end'>): Effect[] {
-    if (!this.#snapshot || this.#snapshot.id !== frame.id || this.#snapshot.end) throw new BrokenFrame('the end of a list that did not begin')
-    this.#snapshot.finish(frame)
+    if (this.#listing?.id !== frame.id) throw new BrokenFrame('the end of a list that did not begin')
+    this.#listing.finish(frame)
     return this.#settle()
   }
 
   /** Content of a listed stack may come after the end of its list, and then still belongs to it. */
-  #noteMention(stackId: StackId, line: Parameters<Snapshot['mention']>[1]): void {
-    if (this.#snapshot && (this.#isListing || this.#snapshot.isWaitingFor(stackId, line))) this.#snapshot.mention(stackId, line)
+  #mention(stackId: StackId, line: DigestLine | null, list: Snapshot | null): void {
+    if (list) list.mention(stackId, line)
     else this.#snapshot?.touched.add(stackId)
   }
 
-  get #isListing(): boolean {
-    return this.#snapshot !== null && this.#snapshot.end === null
+  get #listing(): Snapshot | null {
+    return this.#snapshot?.end === null ? this.#snapshot : null
   }
 
   #told(stackId: StackId, taken: Taken): Effect[] {

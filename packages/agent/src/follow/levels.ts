@@ -53,9 +53,9 @@ export class Levels {
     return 'news'
   }
 
-  /** The stack counts with what the broker names, and what runs stays. */
-  skip(stackId: StackId, rev: number, line: NonNullable<DigestLine['object']>): Taken {
-    const known = this.wanted.get(stackId) ?? this.leaving.get(stackId)?.last
+  /** The stack counts with what the broker names, and what runs stays: what we know of it, or `before`. */
+  skip(stackId: StackId, rev: number, line: NonNullable<DigestLine['object']>, before?: WantedStack): Taken {
+    const known = this.wanted.get(stackId) ?? this.leaving.get(stackId)?.last ?? before
     const { stackName = '', drift = 'heal', object = null } = known ?? {}
     return this.put({ stackId, stackName, rev, drift, line, object })
   }

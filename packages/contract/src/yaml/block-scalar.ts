@@ -7,21 +7,23 @@ import { tabError } from './plain.ts'
 export function readBlockScalar(at: Cursor, parentIndent: number): string {
   const folds = at.text.charCodeAt(at.pos) === Char.greater
   const { chomping, increment } = readHeader(at)
-  let breaks = ''
-  let indent = increment === 0 ? 0 : Math.max(parentIndent, 0) + increment
-  if (indent === 0) [indent, breaks] = detectIndent(at, parentIndent)
-  else breaks = passBlankLines(at, indent)
-  const body = folds ? readFolded(at, indent, breaks) : readLiteral(at, indent, breaks)
+  const start = increment === 0 ? detectIndent(at, parentIndent) : passBlankLines(at, Math.max(parentIndent, 0) + increment)
+  const body = folds ? readFolded(at, start) : readLiteral(at, start)
   at.fresh = true
   if (chomping === '-') return body.value
-  return body.value + body.lastBreak + (chomping === '+' ? body.breaks : '')
+  return body.value + (body.hasText ? '\n' : '') + (chomping === '+' ? '\n'.repeat(body.blankLines) : '')
 }
 
 interface Body {
+  /** Without the line end of its last line, and without the blank lines behind that. */
   readonly value: string
-  /** Line end of the last line of text, and those of the blank lines behind it. */
-  readonly lastBreak: string
-  readonly breaks: string
+  readonly hasText: boolean
+  readonly blankLines: number
+}
+
+interface Start {
+  readonly indent: number
+  readonly blankLines: number
 }
 
 const header = /[|>](?:([-+])([1-9])?|([1-9])([-+])?)?[ \t]*(?:#.*)?(?=\n)/y
@@ -36,31 +38,27 @@ function readHeader(at: Cursor): { chomping: string; increment: number } {
   return { chomping: found[1] ?? found[4] ?? '', increment: Number(found[2] ?? found[3] ?? 0) }
 }
 
-/** The deepest of the blank lines at the start and the first line of text. */
-function detectIndent(at: Cursor, parentIndent: number): [number, string] {
+/** The indentation is that of the first line of text or of the blank lines before it, whichever is deepest. */
+function detectIndent(at: Cursor, parentIndent: number): Start {
   let deepest = 0
-  let breaks = ''
-  for (;;) {
+  for (let blankLines = 0; ; blankLines++) {
     while (at.text.charCodeAt(at.pos) === Char.space) at.pos++
     deepest = Math.max(deepest, at.pos - at.lineStart)
     const code = at.text.charCodeAt(at.pos)
     if (code === Char.tab) throw tabError(at)
-    if (code !== Char.lineFeed) return [Math.max(deepest, parentIndent + 1, 1), breaks]
-    breaks += '\n'
+    if (code !== Char.lineFeed) return { indent: Math.max(deepest, parentIndent + 1, 1), blankLines }
     nextLine(at)
   }
 }
 
 /** Passes lines that hold nothing but indentation, and the indentation of the next one. */
-function passBlankLines(at: Cursor, indent: number): string {
-  let breaks = ''
-  for (;;) {
+function passBlankLines(at: Cursor, indent: number): Start {
+  for (let blankLines = 0; ; blankLines++) {
     const end = at.lineStart + indent
     while (at.pos < end && at.text.charCodeAt(at.pos) === Char.space) at.pos++
     const code = at.text.charCodeAt(at.pos)
     if (at.pos < end && code === Char.tab) throw tabError(at)
-    if (code !== Char.lineFeed) return breaks
-    breaks += '\n'
+    if (code !== Char.lineFeed) return { indent, blankLines }
     nextLine(at)
   }
 }
@@ -75,31 +73,29 @@ function readLine(at: Cursor): string {
   return line
 }
 
-function readLiteral(at: Cursor, indent: number, breaksBefore: string): Body {
-  let value = ''
-  let lastBreak = ''
-  let breaks = breaksBefore
+function readLiteral(at: Cursor, { indent, blankLines: blankLinesBefore }: Start): Body {
+  let blankLines = blankLinesBefore
+  const parts: string[] = []
   while (isText(at, indent)) {
-    value += lastBreak + breaks + readLine(at)
-    lastBreak = '\n'
-    breaks = passBlankLines(at, indent)
+    if (parts.length > 0) blankLines += 1
+    parts.push('\n'.repeat(blankLines), readLine(at))
+    blankLines = passBlankLines(at, indent).blankLines
   }
-  return { value, lastBreak, breaks }
+  return { value: parts.join(''), hasText: parts.length > 0, blankLines }
 }
 
-/** Lines that start with a blank keep the line ends around them. */
-function readFolded(at: Cursor, indent: number, breaksBefore: string): Body {
-  let value = ''
-  let lastBreak = ''
-  let breaks = breaksBefore
+/** One line end becomes a space, several become one less; lines that start with a blank keep those around them. */
+function readFolded(at: Cursor, { indent, blankLines: blankLinesBefore }: Start): Body {
+  let blankLines = blankLinesBefore
   let lastIsIndented = false
+  const parts: string[] = []
   while (isText(at, indent)) {
     const isIndented = isSpaceOrTab(at.text.charCodeAt(at.pos))
-    const folded = lastIsIndented || isIndented || lastBreak === '' ? lastBreak : breaks === '' ? ' ' : ''
-    value += folded + breaks + readLine(at)
-    lastBreak = '\n'
+    const folds = parts.length > 0 && !lastIsIndented && !isIndented
+    if (folds && blankLines === 0) parts.push(' ')
+    parts.push('\n'.repeat(parts.length > 0 && !folds ? blankLines + 1 : blankLines), readLine(at))
     lastIsIndented = isIndented
-    breaks = passBlankLines(at, indent)
+    blankLines = passBlankLines(at, indent).blankLines
   }
-  return { value, lastBreak, breaks }
+  return { value: parts.join(''), hasText: parts.length > 0, blankLines }
 }

@@ -16,12 +16,12 @@ export function* splitDocuments(manifest: string): Generator<Chunk> {
   let start = 0
   let line = 1
   for (let at = text.startsWith(separator) ? 0 : nextSeparator(text, 0); at >= 0; at = nextSeparator(text, at)) {
-    yield chunkOf(text.slice(start, at), line)
+    if (at > start) yield chunkOf(text.slice(start, at), line)
     line += countLines(text, start, at)
     start = endOfSeparator(text, at, line)
     line += 1
   }
-  yield chunkOf(text.slice(start), line)
+  if (start < text.length) yield chunkOf(text.slice(start), line)
 }
 
 /** A separator line may hold a comment and nothing else. */
