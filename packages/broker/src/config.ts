@@ -54,6 +54,9 @@ export const brokerTable = {
     ring_seconds: setting(seconds, 120),
     inline_bytes: setting(count, 128 * 1024),
     listener_test_seconds: setting(span, [15, 5]),
+    streams_max: setting(count, 20_000),
+    snapshots: setting(count.min(1), 16),
+    snapshots_waiting: setting(count, 2000),
   },
 }
 export type BrokerConfig = ConfigOf<typeof brokerTable>
