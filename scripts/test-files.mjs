@@ -11,6 +11,7 @@ const partOfModule = {
   world: 'kubernetes',
   agent: 'kubernetes',
   broker: 'postgres',
+  'feed-world': 'postgres',
   kubectl: 'kubectl',
   kafka: 'kafka',
   registry: 'registry',

@@ -75,6 +75,7 @@ function wantedOf(frames: readonly Frame[]): Map<string, { rev: number; objectId
   const wanted = new Map<string, { rev: number; objectId: string | null }>()
   for (const frame of frames) {
     if (frame.type === 'put') wanted.set(frame.stack_id, { rev: frame.rev, objectId: frame.object?.id ?? null })
+    else if (frame.type === 'skip') wanted.set(frame.stack_id, { rev: frame.rev, objectId: frame.object_id })
     else if (frame.type === 'del') wanted.delete(frame.stack_id)
   }
   return wanted

@@ -34,6 +34,8 @@ export class AgentStream {
   readonly #clock: Clock
   readonly #options: StreamOptions
   readonly #queue = new Map<string, Buffer>()
+  /** What each stack's last put said, in short. */
+  readonly #marks = new Map<string, string>()
   #queuedBytes = 0
   #bookmark: string | null = null
   #written: string | null = null
@@ -65,6 +67,24 @@ export class AgentStream {
   /** What a poller need not hear of at once: hello itself is no news. */
   greet(frame: Buffer): void {
     this.#send(frame)
+  }
+
+  /** A put of a start: remembered like those of the queue, so that it is not sent again when nothing changed since. */
+  async writePut(stackId: string, frame: Buffer, mark: string): Promise<void> {
+    this.#marks.set(stackId, mark)
+    await this.write(frame)
+  }
+
+  /** A stack's put; the same state as last time is not sent twice (two rows may lead to one state). */
+  queuePut(stackId: string, frame: Buffer, mark: string): void {
+    if (this.#marks.get(stackId) === mark) return
+    this.#marks.set(stackId, mark)
+    this.queue(stackId, frame)
+  }
+
+  queueDel(stackId: string, frame: Buffer): void {
+    this.#marks.delete(stackId)
+    this.queue(stackId, frame)
   }
 
   /** The latest frame of a key wins; a key that was queued moves to the end, so that frames keep the order of their loads. */
@@ -168,6 +188,7 @@ export class AgentStream {
     if (this.state === 'closed') return
     this.state = 'closed'
     this.#queue.clear()
+    this.#marks.clear()
     this.#queuedBytes = 0
     this.noted.clear()
     this.#options.onClosed(this, reason)
