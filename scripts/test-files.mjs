@@ -26,7 +26,7 @@ export const parts = [...new Set(Object.values(partOfModule))]
 const roots = ['packages', 'scripts', 'journeys']
 const skipped = new Set(['node_modules', 'dist', '.brokkr'])
 
-/** @returns {{ file: string, parts: string[], peers: boolean }[]} every test file of the tree, sorted */
+/** @returns {{ file: string, parts: string[], peers: boolean, sized: boolean }[]} every test file of the tree, sorted */
 export function listTests(root) {
   const found = roots.flatMap((dir) => [...walk(join(root, dir))])
   return found.map((path) => describeTest(root, path)).toSorted((a, b) => (a.file < b.file ? -1 : 1))
@@ -48,8 +48,11 @@ export function testFiles(root, { tier, without }) {
 function belongs(test, tier) {
   if (tier === 'peers') return test.peers
   if (test.peers) return false
-  return tier === 'all' || test.parts.every((part) => part === 'postgres')
+  return tier !== 'quick' || isQuick(test)
 }
+
+/** PostgreSQL at most, and not one of those whose size makes them long. */
+export const isQuick = (test) => test.parts.length === 0 || (test.parts.every((part) => part === 'postgres') && !test.sized)
 
 function describeTest(root, path) {
   const text = readFileSync(path, 'utf8')
@@ -59,7 +62,12 @@ function describeTest(root, path) {
   // A test below the testing package cannot import it; it says what it needs in its first line.
   const marked = /^\/\/ needs: ([a-z, ]+)/.exec(text)?.[1]?.split(/, */) ?? []
   const wanted = new Set([...(inTesting ? modules : direct).flatMap((name) => partOfModule[name] ?? []), ...marked])
-  return { file: relative(root, path), parts: [...wanted], peers: path.endsWith('.peers.test.ts') }
+  return {
+    file: relative(root, path),
+    parts: [...wanted],
+    peers: path.endsWith('.peers.test.ts'),
+    sized: text.includes('@brokkr/testing/sizes.ts'),
+  }
 }
 
 function* walk(dir) {

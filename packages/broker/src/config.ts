@@ -57,6 +57,9 @@ export const brokerTable = {
     streams_max: setting(count, 20_000),
     snapshots: setting(count.min(1), 16),
     snapshots_waiting: setting(count, 2000),
+    dead_seconds: setting(seconds, 45),
+    far_end_check_seconds: setting(seconds, 10),
+    drain_per_second: setting(count.min(1), 1000),
   },
 }
 export type BrokerConfig = ConfigOf<typeof brokerTable>

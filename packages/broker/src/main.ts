@@ -104,10 +104,10 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
     const deps: BrokerDeps = { sql: database, seal, feed, wakeFeed: feed.wake, readCursor: feed.readCursor, config, clock, log }
     http.goLive({ deps, handlers, authenticator, things: createThings(database), onDenied: (denied) => audit.record(deniedDeed(denied)) })
     // Registered last, closed first: nothing new is taken, streams get their bye, calls under way end, then the rest goes.
-    onClose('http', () => {
+    onClose('http', async () => {
       http.drain()
-      feed.drain()
-      return http.close()
+      await feed.drain()
+      await http.close()
     })
     return { address: `http://${http.address.includes(':') ? `[${http.address}]` : http.address}:${http.port}` }
   } catch (error) {

@@ -130,7 +130,7 @@ const foreign = (item: ApplyItem): Failure => ({
 })
 
 async function takeBack(deps: ApplyDeps, item: ApplyItem, rules: WriteRules): Promise<ApplyOutcome> {
-  await deps.kube.apply(emptyForm(item.object), { fieldManager: rules.fieldManager })
+  await retrying(deps, rules.retry ?? API_RETRY, () => deps.kube.apply(emptyForm(item.object), { fieldManager: rules.fieldManager }))
   return failedOutcome(item, foreign(item))
 }
 

@@ -6,12 +6,15 @@ import { ApiError } from '@brokkr/contract/error.ts'
 import { uniform } from '@brokkr/runtime/backoff.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
+import { startLoop } from '@brokkr/runtime/loop.ts'
 import type { Seal } from '../seal.ts'
 import type { ChangeRow } from '../store/change-log.ts'
 import type { Database } from '../store/db.ts'
 import * as feedState from '../store/feed-state.ts'
 import { createAdmission } from './admission.ts'
 import { type Cursor, readCursor } from './cursor.ts'
+import { drainStreams } from './drain.ts'
+import { farEndCheck } from './far-end.ts'
 import { createWaker, startListener } from './listener.ts'
 import { type OpenDeps, openStream, type StreamWish } from './open-stream.ts'
 import { createPublisher } from './publish.ts'
@@ -36,6 +39,9 @@ export interface FeedSettings {
   readonly streams_max: number
   readonly snapshots: number
   readonly snapshots_waiting: number
+  readonly dead_seconds: number
+  readonly far_end_check_seconds: number
+  readonly drain_per_second: number
 }
 export interface FeedDeps {
   readonly database: Database
@@ -59,7 +65,7 @@ export interface Feed {
   openWatch(answer: () => ServerResponse, kinds: ReadonlySet<string>): void
   readonly streams: number
   /** Nothing new; every stream gets a bye and its place. The reader goes on until stop(). */
-  drain(): void
+  drain(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -135,6 +141,7 @@ export function startFeed(deps: FeedDeps): Feed {
     watches.tick(pingMs)
   })
 
+  const farEnd = startLoop({ clock, log }, farEndCheck({ sql: database, clock, registry, trouble }, settings))
   const opening: OpenDeps = {
     sql: database,
     seal: deps.seal,
@@ -172,11 +179,12 @@ export function startFeed(deps: FeedDeps): Feed {
     },
     drain: () => {
       isDraining = true
-      closeAll('drain', 10_000)
       watches.closeAll()
+      return drainStreams({ clock, registry, view: () => reader.view }, { perSecond: settings.drain_per_second })
     },
     stop: async () => {
       ticker.stop()
+      await farEnd.stop()
       await listener.stop()
       await reader.stop()
     },

@@ -40,6 +40,9 @@ export class AgentStream {
   #bookmark: string | null = null
   #written: string | null = null
   #hasNews = false
+  /** Set when the stream shall end with its next bookmark: how long the follower should wait. */
+  #endsWithRetryMs: number | null = null
+  readonly openedAtMs: number
   #lastWriteMs: number
   #blockedSinceMs: number | null = null
 
@@ -48,7 +51,8 @@ export class AgentStream {
     this.#response = response
     this.#clock = clock
     this.#options = options
-    this.#lastWriteMs = clock.monotonicMs()
+    this.openedAtMs = clock.monotonicMs()
+    this.#lastWriteMs = this.openedAtMs
     response.on('close', () => this.#finish('gone'))
     response.on('drain', () => this.#drained())
     response.on('error', () => this.#finish('gone'))
@@ -127,6 +131,20 @@ export class AgentStream {
     return this.#options.pollEndsAtMs !== null && this.#clock.monotonicMs() >= this.#options.pollEndsAtMs
   }
 
+  /** What is queued is written first, then a bookmark, then the bye: whoever comes back elsewhere resumes right there. */
+  drain(cursor: string, at: Snapshot, retryAfterMs: number): void {
+    this.#endsWithRetryMs = retryAfterMs
+    this.bookmark(cursor, at)
+    const hasWaiting = this.#bookmark !== null || this.#queue.size > 0
+    if (this.state !== 'closed' && !hasWaiting) this.end('drain', retryAfterMs)
+  }
+
+  /** The far end is not there any more: no word would arrive. */
+  abandon(): void {
+    this.#response.destroy()
+    this.#finish('gone')
+  }
+
   end(reason: ByeReason, retryAfterMs: number): void {
     if (this.state === 'closed') return
     this.#send(frameBuffer({ type: 'bye', reason, retry_after_ms: Math.round(retryAfterMs), cursor: this.#written }))
@@ -154,6 +172,7 @@ export class AgentStream {
     this.#bookmark = null
     this.#written = cursor
     this.#send(frameBuffer({ type: 'bookmark', cursor }))
+    if (this.#endsWithRetryMs !== null) this.end('drain', this.#endsWithRetryMs)
     if (this.#options.pollEndsAtMs === null || !(this.#hasNews || this.isPollOver())) return
     this.#response.end()
     this.#finish('polled')
