@@ -228,3 +228,11 @@ test('a definition that is never established fails as crd, and an abort ends the
   for (const name of [crd, clash].map(({ object }) => object.metadata.name))
     await kube.delete({ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', name })
 })
+
+test('a field of the wrong type is the object’s fault and not the server’s: invalid at once, no retries', async () => {
+  const namespace = await at.namespace('mistyped')
+  const wrong = { ...configMap(namespace, 'wrong', {}), data: { a: 1 } } as unknown as KubeObject
+  const report = await applyObjects({ kube, clock }, [{ object: wrong }, { object: configMap(namespace, 'right', {}) }], rules)
+  expect(report.refused).toBe(true)
+  expect(report.outcomes.find(({ ref }) => ref.name === 'wrong')?.failure).toMatchObject({ code: 'invalid', retryable: false })
+})
