@@ -31,7 +31,7 @@ const reaches = (from: string, to: string, steps: number): boolean =>
 const roots: Record<string, readonly string[]> = { broker: ['broker/src/main.ts', 'broker/src/feed/feed.ts'], agent: ['agent/src/main.ts'] }
 const isHandedOver = (a: string, b: string): boolean =>
   [...hops.map(({ file }) => file), ...(roots[a.split('/')[0]!] ?? [])].some(
-    (composer) => reaches(composer, a, 2) && reaches(composer, b, 2),
+    (composer) => reaches(composer, a, 3) && reaches(composer, b, 3),
   )
 
 test('the journey names its hops in order, and every file exists', () => {
