@@ -19,10 +19,10 @@ export const farEndCheck = (deps: FarEndDeps, settings: { dead_seconds: number; 
   everyMs: settings.far_end_check_seconds * 1000,
   run: async () => {
     // While the reader is behind, the database may be too: then nobody is judged.
-    if (deps.trouble() !== null) return
+    if (deps.trouble() !== null) return { let_go: 0 }
     const oldestMs = deps.clock.monotonicMs() - settings.dead_seconds * 1000
     const old = deps.registry.all().filter((stream) => stream.openedAtMs < oldestMs)
-    if (old.length === 0) return
+    if (old.length === 0) return { let_go: 0 }
     const unheard = await agents.unheardAmong(deps.sql, {
       ids: [...new Set(old.map(({ agentId }) => agentId))],
       seconds: settings.dead_seconds,
