@@ -1,7 +1,7 @@
 // Which test files belong to a run, and which real servers each of them needs: read from its imports of the testing
 // package, so that nobody keeps a second list. Plain JavaScript, because the runner reads it before anything is built.
-import { readdirSync, readFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
 
 /** Module of packages/testing → the part it starts (names of BROKKR_TEST_WITHOUT). */
 const partOfModule = {
@@ -56,12 +56,19 @@ export const isQuick = (test) => test.parts.length === 0 || (test.parts.every((p
 
 function describeTest(root, path) {
   const text = readFileSync(path, 'utf8')
-  const modules = [...text.matchAll(/(?:from|import) '(?:@brokkr\/testing|\.)\/([a-z-]+)\.ts'/g)].map((m) => m[1])
+  // What a test's own helpers import counts as its own.
+  const helpers = [...text.matchAll(/from '(\.[^']*\/test-parts\/[^']+\.ts)'/g)]
+    .map((m) => join(dirname(path), m[1]))
+    .filter((file) => existsSync(file))
+  const texts = [text, ...helpers.map((file) => readFileSync(file, 'utf8'))]
   const inTesting = path.includes(join('packages', 'testing', 'src'))
-  const direct = [...text.matchAll(/(?:from|import) '@brokkr\/testing\/([a-z-]+)\.ts'/g)].map((m) => m[1])
+  const pattern = inTesting
+    ? /(?:from|import) '(?:@brokkr\/testing|\.)\/([a-z-]+)\.ts'/g
+    : /(?:from|import) '@brokkr\/testing\/([a-z-]+)\.ts'/g
+  const modules = texts.flatMap((one) => [...one.matchAll(pattern)].map((m) => m[1]))
   // A test below the testing package cannot import it; it says what it needs in its first line.
   const marked = /^\/\/ needs: ([a-z, ]+)/.exec(text)?.[1]?.split(/, */) ?? []
-  const wanted = new Set([...(inTesting ? modules : direct).flatMap((name) => partOfModule[name] ?? []), ...marked])
+  const wanted = new Set([...modules.flatMap((name) => partOfModule[name] ?? []), ...marked])
   return {
     file: relative(root, path),
     parts: [...wanted],

@@ -2,12 +2,7 @@
 // No server starts here; the first test that asks for one starts it.
 import type { TestProject } from 'vitest/node'
 import { spawnServersOwner } from './servers-owner.ts'
-
-declare module 'vitest' {
-  interface ProvidedContext {
-    brokkrServers: string
-  }
-}
+import type {} from './servers-protocol.ts'
 
 export default async function setup(project: Pick<TestProject, 'provide'>): Promise<() => Promise<void>> {
   const owner = await spawnServersOwner()

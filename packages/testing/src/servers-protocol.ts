@@ -40,3 +40,10 @@ export type Handlers = { [N in CallName]: (given: Given<N>, by: Borrower) => Pro
 export function socketPathOf(runFolder: string): string {
   return `${runFolder}/owner/socket`
 }
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Where the owner of this run's servers listens. */
+    brokkrServers: string
+  }
+}
