@@ -29,8 +29,10 @@ export function errorOfStatus(what: string, status: unknown, code = numberAt(sta
   })
 }
 
-/** Server-side apply answers 500 for a field of the wrong type, which no retry mends: the fault is in the object. */
-const MISTYPED = /^failed to create typed (patch|live|new) object\b|^failed to create manager for existing fields\b/
+/** Server-side apply answers 500 for a field of the wrong type or form, which no retry mends: the fault is in the object. A failing
+ *  conversion webhook words it otherwise and stays a failure of the server. */
+const MISTYPED =
+  /^failed to create typed (patch|live|new) object\b|^failed to convert new object \(.*\) to proper version: unable to convert unstructured object/
 
 function parseStatus(text: string): unknown {
   try {

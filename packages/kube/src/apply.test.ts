@@ -229,10 +229,18 @@ test('a definition that is never established fails as crd, and an abort ends the
     await kube.delete({ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', name })
 })
 
-test('a field of the wrong type is the object’s fault and not the server’s: invalid at once, no retries', async () => {
+test('a field of the wrong type or form is the object’s fault and not the server’s: invalid at once, no retries', async () => {
   const namespace = await at.namespace('mistyped')
   const wrong = { ...configMap(namespace, 'wrong', {}), data: { a: 1 } } as unknown as KubeObject
-  const report = await applyObjects({ kube, clock }, [{ object: wrong }, { object: configMap(namespace, 'right', {}) }], rules)
+  const misformed = {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 'misformed', namespace },
+    data: { a: 'not base64!' },
+  } as KubeObject
+  const items = [{ object: wrong }, { object: misformed }, { object: configMap(namespace, 'right', {}) }]
+  const report = await applyObjects({ kube, clock }, items, rules)
   expect(report.refused).toBe(true)
-  expect(report.outcomes.find(({ ref }) => ref.name === 'wrong')?.failure).toMatchObject({ code: 'invalid', retryable: false })
+  for (const name of ['wrong', 'misformed'])
+    expect(report.outcomes.find(({ ref }) => ref.name === name)?.failure).toMatchObject({ code: 'invalid', retryable: false })
 })
