@@ -1,20 +1,18 @@
 // The one table of endpoints by name. A name here is the key of the permission table, the client's method and, in snake
 // case, the operationId of the OpenAPI document.
 import { verifyPak } from './admin.ts'
+import { createAgent, deleteAgent, getAgent, listAgents, recordHeartbeat, rotateAgentPak, searchAgent, updateAgent } from './agent.ts'
 import {
-  addTarget,
+  agentsAddAnnotation,
   agentsAddLabel,
+  agentsListAnnotations,
   agentsListLabels,
+  agentsRemoveAnnotation,
   agentsRemoveLabel,
-  createAgent,
-  getAgent,
-  listAgents,
-  listTargets,
-  recordHeartbeat,
-  removeTarget,
-} from './agent.ts'
+} from './agent-marks.ts'
+import { addTarget, getAssociatedStacks, listAgentRegistrations, listTargets, removeTarget } from './agent-reach.ts'
 import { createDeploymentObject, getDeploymentObject, getTargetState, listDeploymentObjects } from './deployment-object.ts'
-import type { CallOf, Endpoint, InputOf, OutputOf } from './endpoint.ts'
+import type { CallOf, Endpoint, InputOf, OtherOf, OutputOf } from './endpoint.ts'
 import { createEvent, listEvents } from './event.ts'
 import { createGenerator, listGenerators, registerAgent } from './generator.ts'
 import {
@@ -33,13 +31,22 @@ export const endpoints = {
   verifyPak,
   listAgents,
   createAgent,
+  searchAgent,
   getAgent,
+  updateAgent,
+  deleteAgent,
+  rotateAgentPak,
   agentsListLabels,
   agentsAddLabel,
   agentsRemoveLabel,
+  agentsListAnnotations,
+  agentsAddAnnotation,
+  agentsRemoveAnnotation,
   listTargets,
   addTarget,
   removeTarget,
+  getAssociatedStacks,
+  listAgentRegistrations,
   recordHeartbeat,
   getTargetState,
   agentStream,
@@ -67,4 +74,6 @@ export type Endpoints = typeof endpoints
 export type EndpointName = keyof Endpoints
 export type Input<N extends EndpointName> = InputOf<Endpoints[N]>
 export type Output<N extends EndpointName> = OutputOf<Endpoints[N]>
+/** The shape of the second success, where an endpoint has one. */
+export type Other<N extends EndpointName> = OtherOf<Endpoints[N]>
 export type Call<N extends EndpointName> = CallOf<Endpoints[N]>

@@ -9,6 +9,7 @@ import * as agents from '../store/agents.ts'
 import * as generators from '../store/generators.ts'
 import * as registrations from '../store/registrations.ts'
 import type { Sql } from '../store/sql.ts'
+import { requireLiveAgent } from './require-live-agent.ts'
 import { lockTargeting, retarget } from './retarget.ts'
 
 export interface RegisterAgent {
@@ -26,6 +27,7 @@ export async function registerAgent(deps: { sql: Sql; wakeFeed: () => void }, in
   const registration = await deps.sql.begin(async (sql) => {
     await lockTargeting(sql)
     if ((await generators.get(sql, { id: input.generatorId })) === null) throw new ApiError('generator_not_found', 'no such generator')
+    await requireLiveAgent(sql, agentId, 'agent_generator_registrations_agent_id_fkey')
     if (input.by.kind === 'agent') await refuseUninvited(sql, input, agentId)
     if ((await registrations.exists(sql, { agent_id: agentId, generator_id: input.generatorId })) !== null)
       throw new ApiError('already_registered', 'the agent is registered with this generator')

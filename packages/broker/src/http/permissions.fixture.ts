@@ -16,11 +16,28 @@ type Row = readonly [
 ]
 export type Expected = 'ok' | ErrorCode
 
+/** Everybody but the first two gets the same. */
+const others = (admin: Expected, reader: Expected, rest: Expected): Row => [admin, reader, rest, rest, rest, rest]
+const adminWrites = others('ok', 'readonly', 'admin_required')
+const itselfReads: Row = ['ok', 'ok', 'agent_pak_mismatch', 'agent_pak_mismatch', 'ok', 'agent_pak_mismatch']
+const itselfWrites: Row = ['ok', 'readonly', 'agent_pak_mismatch', 'agent_pak_mismatch', 'ok', 'agent_pak_mismatch']
+const agentUnread = others('agent_not_found', 'agent_not_found', 'agent_pak_mismatch')
+const agentUnwritten = others('agent_not_found', 'readonly', 'agent_pak_mismatch')
+
 export const permissions: Record<EndpointName, Row> = {
   verifyPak: ['ok', 'ok', 'ok', 'ok', 'ok', 'ok'],
   listAgents: ['ok', 'ok', 'ok', 'ok', 'generator_required', 'generator_required'],
   createAgent: ['ok', 'readonly', 'admin_required', 'admin_required', 'admin_required', 'admin_required'],
   getAgent: ['ok', 'ok', 'agent_pak_mismatch', 'agent_pak_mismatch', 'ok', 'agent_pak_mismatch'],
+  searchAgent: itselfReads,
+  updateAgent: itselfWrites,
+  deleteAgent: adminWrites,
+  rotateAgentPak: itselfWrites,
+  agentsListAnnotations: itselfReads,
+  agentsAddAnnotation: adminWrites,
+  agentsRemoveAnnotation: adminWrites,
+  getAssociatedStacks: itselfReads,
+  listAgentRegistrations: itselfReads,
   agentsListLabels: ['ok', 'ok', 'agent_pak_mismatch', 'agent_pak_mismatch', 'ok', 'agent_pak_mismatch'],
   agentsAddLabel: ['ok', 'readonly', 'admin_required', 'admin_required', 'admin_required', 'admin_required'],
   agentsRemoveLabel: ['ok', 'readonly', 'admin_required', 'admin_required', 'admin_required', 'admin_required'],
@@ -56,6 +73,15 @@ export const aboutMissing: Record<EndpointName, Row | null> = {
   listAgents: null,
   createAgent: null,
   getAgent: ['agent_not_found', 'agent_not_found', 'agent_pak_mismatch', 'agent_pak_mismatch', 'agent_pak_mismatch', 'agent_pak_mismatch'],
+  searchAgent: others('agent_not_found', 'agent_not_found', 'agent_not_found'),
+  updateAgent: agentUnwritten,
+  deleteAgent: null,
+  rotateAgentPak: agentUnwritten,
+  agentsListAnnotations: agentUnread,
+  agentsAddAnnotation: null,
+  agentsRemoveAnnotation: null,
+  getAssociatedStacks: agentUnread,
+  listAgentRegistrations: agentUnread,
   agentsListLabels: [
     'agent_not_found',
     'agent_not_found',
@@ -140,6 +166,15 @@ export const verbs: Record<EndpointName, Verb> = {
   listAgents: 'read',
   createAgent: 'admin',
   getAgent: 'read',
+  searchAgent: 'read',
+  updateAgent: 'operate',
+  deleteAgent: 'admin',
+  rotateAgentPak: 'admin',
+  agentsListAnnotations: 'read',
+  agentsAddAnnotation: 'operate',
+  agentsRemoveAnnotation: 'operate',
+  getAssociatedStacks: 'read',
+  listAgentRegistrations: 'read',
   agentsListLabels: 'read',
   agentsAddLabel: 'operate',
   agentsRemoveLabel: 'operate',

@@ -18,8 +18,9 @@ export interface Rule {
   readonly ownGenerator?: { readonly field: string; readonly denied: ErrorCode }
 }
 export interface Thing {
-  readonly kind: 'agent' | 'generator' | 'stack' | 'deploymentObject'
-  readonly in: 'params' | 'body'
+  /** `namedAgent` is found by name and cluster in the query instead of by its id. */
+  readonly kind: 'agent' | 'namedAgent' | 'generator' | 'stack' | 'deploymentObject'
+  readonly in: 'params' | 'query' | 'body'
   readonly field: string
   /** A deleted one still counts, for admins and for agents that have to remove it. */
   readonly deletedToo?: true
@@ -38,13 +39,22 @@ export const rules = {
   verifyPak: { who: ['A', 'G', 'Ag*'], denied: 'forbidden' },
   listAgents: { who: ['A', 'G'], denied: 'generator_required' },
   createAgent: adminOnly,
+  searchAgent: { who: ['A', 'Ag'], denied: 'agent_pak_mismatch', thing: { kind: 'namedAgent', in: 'query', field: 'name' } },
   getAgent: agentItself,
+  updateAgent: agentItself,
+  deleteAgent: adminOnly,
+  rotateAgentPak: agentItself,
   agentsListLabels: agentItself,
   agentsAddLabel: adminOnly,
   agentsRemoveLabel: adminOnly,
+  agentsListAnnotations: agentItself,
+  agentsAddAnnotation: adminOnly,
+  agentsRemoveAnnotation: adminOnly,
   listTargets: agentItself,
   addTarget: { who: ['A', 'Go'], denied: targetDenied, thing: { kind: 'stack', in: 'body', field: 'stack_id' }, openPath: true },
   removeTarget: { who: ['A', 'Go'], denied: targetDenied, thing: { kind: 'stack', in: 'params', field: 'stack_id' }, openPath: true },
+  getAssociatedStacks: agentItself,
+  listAgentRegistrations: agentItself,
   recordHeartbeat: agentAlone,
   getTargetState: agentItself,
   agentStream: agentAlone,

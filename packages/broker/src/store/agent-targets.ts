@@ -97,3 +97,8 @@ export const countOf = one(
   z.object({ held: z.int() }),
   (p: Slots<{ agent_id: string }>) => `select count(*) as held from agent_targets where agent_id = ${p.agent_id}::uuid`,
 )
+
+export const forgetAgent = count(
+  'agent_targets.forgetAgent',
+  (p: Slots<{ agent_id: string }>) => `delete from agent_targets where agent_id = ${p.agent_id}::uuid`,
+)

@@ -1,5 +1,34 @@
 // Annotations of agents and of stacks: one value per key; pairs that are equal on both sides make a target.
-import { count, type Slots } from './sql.ts'
+import { AgentAnnotation } from '@brokkr/contract/agent.ts'
+import { z } from 'zod'
+import { count, one, rows, type Slots } from './sql.ts'
+
+export const ofAgent = rows(
+  'annotations.ofAgent',
+  AgentAnnotation,
+  (p: Slots<{ agent_id: string }>) => `
+  select id, agent_id, key, value from agent_annotations where agent_id = ${p.agent_id}::uuid order by key`,
+)
+
+export const addToAgent = one(
+  'annotations.addToAgent',
+  AgentAnnotation,
+  (p: Slots<{ id: string; agent_id: string; key: string; value: string }>) => `
+  insert into agent_annotations (id, agent_id, key, value) values (${p.id}, ${p.agent_id}, ${p.key}, ${p.value}) returning id, agent_id, key, value`,
+)
+
+export const removeFromAgent = count(
+  'annotations.removeFromAgent',
+  (p: Slots<{ agent_id: string; key: string }>) => `
+  delete from agent_annotations where agent_id = ${p.agent_id}::uuid and key = ${p.key}`,
+)
+
+const Counted = z.object({ held: z.int() })
+export const countOfAgent = one(
+  'annotations.countOfAgent',
+  Counted,
+  (p: Slots<{ agent_id: string }>) => `select count(*) as held from agent_annotations where agent_id = ${p.agent_id}::uuid`,
+)
 
 export const addManyToAgent = count(
   'annotations.addManyToAgent',

@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { count, maybe, one, rows, type Slots } from './sql.ts'
 
 const columns = `id, name, description, generator_id, created_at, updated_at, deleted_at, drift`
+const qualified = (name: string) => columns.replaceAll(/\w+/g, (column) => `${name}.${column}`)
 const takeNumber = `last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id()`
 
 export const insert = one(
@@ -59,4 +60,13 @@ export const ownerOf = maybe(
   'stacks.ownerOf',
   Owner,
   (p: Slots<{ id: string }>) => `select generator_id, deleted_at is not null as is_deleted from stacks where id = ${p.id}::uuid`,
+)
+
+/** Every stack an agent has, whole: a short list would read as a removal. */
+export const ofAgent = rows(
+  'stacks.ofAgent',
+  Stack,
+  (p: Slots<{ agent_id: string }>) => `
+  select ${qualified('s')} from agent_targets t join stacks s on s.id = t.stack_id and s.deleted_at is null
+  where t.agent_id = ${p.agent_id}::uuid order by s.id`,
 )

@@ -1,6 +1,8 @@
 // Every handler by the name of its endpoint; the compiler finds the missing one.
 import type { BrokerDeps } from '../../deps.ts'
 import type { Handlers } from '../handler.ts'
+import * as agentMarks from './agent-marks.ts'
+import * as agentReach from './agent-reach.ts'
 import * as reports from './agent-reports.ts'
 import * as agents from './agents.ts'
 import * as auth from './auth.ts'
@@ -12,13 +14,22 @@ export const handlers: Handlers<BrokerDeps> = {
   verifyPak: auth.verifyPak,
   listAgents: agents.handleListAgents,
   createAgent: agents.handleCreateAgent,
+  searchAgent: agents.handleSearch,
   getAgent: agents.handleGetAgent,
-  agentsListLabels: agents.handleListLabels,
-  agentsAddLabel: agents.handleAddLabel,
-  agentsRemoveLabel: agents.handleRemoveLabel,
-  listTargets: agents.handleListTargets,
-  addTarget: agents.handleAddTarget,
-  removeTarget: agents.handleRemoveTarget,
+  updateAgent: agents.handleUpdate,
+  deleteAgent: agents.handleDelete,
+  rotateAgentPak: agents.handleRotatePak,
+  agentsListLabels: agentMarks.handleListLabels,
+  agentsAddLabel: agentMarks.handleAddLabel,
+  agentsRemoveLabel: agentMarks.handleRemoveLabel,
+  agentsListAnnotations: agentMarks.handleListAnnotations,
+  agentsAddAnnotation: agentMarks.handleAddAnnotation,
+  agentsRemoveAnnotation: agentMarks.handleRemoveAnnotation,
+  listTargets: agentReach.handleListTargets,
+  addTarget: agentReach.handleAddTarget,
+  removeTarget: agentReach.handleRemoveTarget,
+  getAssociatedStacks: agentReach.handleStacks,
+  listAgentRegistrations: agentReach.handleRegistrations,
   recordHeartbeat: agents.handleHeartbeat,
   getTargetState: objects.handleTargetState,
   agentStream: reports.handleStream,
