@@ -14,7 +14,18 @@ import { addTarget, getAssociatedStacks, listAgentRegistrations, listTargets, re
 import { createDeploymentObject, getDeploymentObject, getTargetState, listDeploymentObjects } from './deployment-object.ts'
 import type { CallOf, Endpoint, InputOf, OtherOf, OutputOf } from './endpoint.ts'
 import { createEvent, listEvents } from './event.ts'
-import { createGenerator, listGenerators, registerAgent } from './generator.ts'
+import {
+  createGenerator,
+  deleteGenerator,
+  deregisterAgent,
+  getGenerator,
+  listGeneratorRegisteredAgents,
+  listGenerators,
+  listPaks,
+  registerAgent,
+  rotateGeneratorPak,
+  updateGenerator,
+} from './generator.ts'
 import {
   createStack,
   deleteStack,
@@ -56,7 +67,14 @@ export const endpoints = {
   createEvent,
   listGenerators,
   createGenerator,
+  getGenerator,
+  updateGenerator,
+  deleteGenerator,
+  rotateGeneratorPak,
   registerAgent,
+  deregisterAgent,
+  listGeneratorRegisteredAgents,
+  listPaks,
   listStacks,
   createStack,
   getStack,

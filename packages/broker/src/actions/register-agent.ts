@@ -22,8 +22,7 @@ export interface RegisterAgent {
 const registrationsMax = 1000
 
 export async function registerAgent(deps: { sql: Sql; wakeFeed: () => void }, input: RegisterAgent): Promise<Registration> {
-  const agentId = input.by.kind === 'agent' ? input.by.id : input.agentId
-  if (agentId === null) throw new ApiError('missing_agent_id', 'agent_id is needed: name the agent to register')
+  const agentId = registeredAgent(input)
   const registration = await deps.sql.begin(async (sql) => {
     await lockTargeting(sql)
     if ((await generators.get(sql, { id: input.generatorId })) === null) throw new ApiError('generator_not_found', 'no such generator')
@@ -48,6 +47,13 @@ export async function registerAgent(deps: { sql: Sql; wakeFeed: () => void }, in
   })
   deps.wakeFeed()
   return registration
+}
+
+/** An agent speaks for itself, whatever its body says; anybody else names the agent. */
+export function registeredAgent({ agentId, by }: { agentId: string | null; by: Actor }): string {
+  const id = by.kind === 'agent' ? by.id : agentId
+  if (id === null) throw new ApiError('missing_agent_id', 'agent_id is needed: name the agent')
+  return id
 }
 
 async function refuseUninvited(sql: Sql, input: RegisterAgent, agentId: string): Promise<void> {

@@ -87,7 +87,7 @@ async function refuseThing(things: Things, rule: Rule, request: PermitRequest): 
   const { thing } = rule
   const from = thing.in === 'params' ? params : thing.in === 'query' ? request.query() : await request.body()
   const found = await finders[thing.kind](things, { id: String(fieldOf(from, thing.field)), from, thing, principal: request.principal })
-  if (found === null) return denial(missing[thing.kind])
+  if (found === null) return denial(thing.missing ?? missing[thing.kind])
   return (await isPermitted(things, rule, { principal: request.principal, found })) ? null : denial(codeFor(rule, request.principal))
 }
 

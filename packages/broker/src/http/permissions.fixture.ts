@@ -19,10 +19,14 @@ export type Expected = 'ok' | ErrorCode
 /** Everybody but the first two gets the same. */
 const others = (admin: Expected, reader: Expected, rest: Expected): Row => [admin, reader, rest, rest, rest, rest]
 const adminWrites = others('ok', 'readonly', 'admin_required')
+const adminReads = others('ok', 'ok', 'admin_required')
 const itselfReads: Row = ['ok', 'ok', 'agent_pak_mismatch', 'agent_pak_mismatch', 'ok', 'agent_pak_mismatch']
 const itselfWrites: Row = ['ok', 'readonly', 'agent_pak_mismatch', 'agent_pak_mismatch', 'ok', 'agent_pak_mismatch']
 const agentUnread = others('agent_not_found', 'agent_not_found', 'agent_pak_mismatch')
 const agentUnwritten = others('agent_not_found', 'readonly', 'agent_pak_mismatch')
+const ownGenerator = (reader: Expected, rest: Expected): Row => ['ok', reader, 'ok', rest, rest, rest]
+const generatorUnread = others('generator_not_found', 'generator_not_found', 'generator_not_owned')
+const generatorUnwritten = others('generator_not_found', 'readonly', 'generator_not_owned')
 
 export const permissions: Record<EndpointName, Row> = {
   verifyPak: ['ok', 'ok', 'ok', 'ok', 'ok', 'ok'],
@@ -53,6 +57,13 @@ export const permissions: Record<EndpointName, Row> = {
   createEvent: ['ok', 'readonly', 'agent_pak_mismatch', 'agent_pak_mismatch', 'ok', 'agent_pak_mismatch'],
   listGenerators: ['ok', 'ok', 'admin_required', 'admin_required', 'admin_required', 'admin_required'],
   createGenerator: ['ok', 'readonly', 'admin_required', 'admin_required', 'admin_required', 'admin_required'],
+  getGenerator: ownGenerator('ok', 'generator_not_owned'),
+  updateGenerator: ownGenerator('readonly', 'generator_not_owned'),
+  deleteGenerator: ownGenerator('readonly', 'generator_not_owned'),
+  rotateGeneratorPak: ownGenerator('readonly', 'generator_not_owned'),
+  deregisterAgent: ['ok', 'readonly', 'forbidden', 'forbidden', 'ok', 'ok'],
+  listGeneratorRegisteredAgents: ownGenerator('ok', 'not_authorized'),
+  listPaks: adminReads,
   registerAgent: ['ok', 'readonly', 'forbidden', 'forbidden', 'ok', 'ok'],
   listStacks: ['ok', 'ok', 'ok', 'ok', 'stacks_list_denied', 'stacks_list_denied'],
   createStack: ['ok', 'readonly', 'ok', 'stack_generator_mismatch', 'stack_create_denied', 'stack_create_denied'],
@@ -139,6 +150,13 @@ export const aboutMissing: Record<EndpointName, Row | null> = {
   createEvent: ['agent_not_found', 'readonly', 'agent_pak_mismatch', 'agent_pak_mismatch', 'agent_pak_mismatch', 'agent_pak_mismatch'],
   listGenerators: null,
   createGenerator: null,
+  getGenerator: generatorUnread,
+  updateGenerator: others('not_found', 'readonly', 'generator_not_owned'),
+  deleteGenerator: generatorUnwritten,
+  rotateGeneratorPak: generatorUnwritten,
+  deregisterAgent: ['generator_not_found', 'readonly', 'forbidden', 'forbidden', 'generator_not_found', 'generator_not_found'],
+  listGeneratorRegisteredAgents: others('generator_not_found', 'generator_not_found', 'not_authorized'),
+  listPaks: null,
   registerAgent: ['generator_not_found', 'readonly', 'forbidden', 'forbidden', 'generator_not_found', 'generator_not_found'],
   listStacks: null,
   createStack: null,
@@ -190,6 +208,13 @@ export const verbs: Record<EndpointName, Verb> = {
   createEvent: 'operate',
   listGenerators: 'read',
   createGenerator: 'admin',
+  getGenerator: 'read',
+  updateGenerator: 'admin',
+  deleteGenerator: 'admin',
+  rotateGeneratorPak: 'admin',
+  deregisterAgent: 'admin',
+  listGeneratorRegisteredAgents: 'read',
+  listPaks: 'read',
   registerAgent: 'admin',
   listStacks: 'read',
   createStack: 'deploy',

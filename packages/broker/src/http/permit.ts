@@ -24,13 +24,18 @@ export interface Thing {
   readonly field: string
   /** A deleted one still counts, for admins and for agents that have to remove it. */
   readonly deletedToo?: true
+  /** The code of its absence, where it is not the usual one of its kind. */
+  readonly missing?: ErrorCode
 }
 
 const adminOnly = { who: ['A'], denied: 'admin_required' } as const
 const agent = { kind: 'agent', in: 'params', field: 'id' } as const
 const stack = { kind: 'stack', in: 'params', field: 'id' } as const
+const generator = { kind: 'generator', in: 'params', field: 'id' } as const
 const agentItself = { who: ['A', 'Ag'], denied: 'agent_pak_mismatch', thing: agent } as const
 const agentAlone = { who: ['Ag'], denied: 'agent_pak_mismatch' } as const
+const generatorItself = { who: ['A', 'Go'], denied: 'generator_not_owned', thing: generator } as const
+const registering = { who: ['A', 'Ag*'], denied: 'forbidden', thing: generator, openPath: true } as const
 const stackOwner = { who: ['A', 'Go'], denied: 'stack_not_owned', thing: stack } as const
 const targetDenied = { admin: 'forbidden', generator: 'target_generator_mismatch', agent: 'target_create_denied' } as const
 const associated = { admin: 'forbidden', generator: 'generator_not_associated', agent: 'agent_not_associated' } as const
@@ -64,7 +69,14 @@ export const rules = {
   createEvent: agentItself,
   listGenerators: adminOnly,
   createGenerator: adminOnly,
-  registerAgent: { who: ['A', 'Ag*'], denied: 'forbidden', thing: { kind: 'generator', in: 'params', field: 'id' }, openPath: true },
+  getGenerator: generatorItself,
+  updateGenerator: { ...generatorItself, thing: { ...generator, missing: 'not_found' } },
+  deleteGenerator: generatorItself,
+  rotateGeneratorPak: generatorItself,
+  registerAgent: registering,
+  deregisterAgent: registering,
+  listGeneratorRegisteredAgents: { ...generatorItself, denied: 'not_authorized' },
+  listPaks: adminOnly,
   listStacks: { who: ['A', 'G'], denied: 'stacks_list_denied' },
   createStack: {
     who: ['A', 'G'],

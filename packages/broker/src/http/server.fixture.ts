@@ -198,6 +198,7 @@ const bodies = (about: typeof present): Partial<Record<EndpointName, unknown>> =
   createEvent: { agent_id: about.agent, deployment_object_id: about.object, event_type: 'DEPLOY', status: 'SUCCESS' },
   createGenerator: { name: 'g' },
   registerAgent: { agent_id: about.agent },
+  deregisterAgent: { agent_id: about.agent },
   createStack: { name: 's', generator_id: about.generator },
   stacksAddLabel: 'env:prod',
   createDeploymentObject: { yaml_content: 'a: 1' },

@@ -102,3 +102,9 @@ export const forgetAgent = count(
   'agent_targets.forgetAgent',
   (p: Slots<{ agent_id: string }>) => `delete from agent_targets where agent_id = ${p.agent_id}::uuid`,
 )
+
+/** Pairs of stacks that are no more; a trigger notes the removals. */
+export const endOfStacks = count(
+  'agent_targets.endOfStacks',
+  (p: Slots<{ stack_ids: string[] }>) => `delete from agent_targets where stack_id = any(${p.stack_ids}::uuid[])`,
+)

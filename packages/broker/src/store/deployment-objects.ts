@@ -38,6 +38,24 @@ export const insert = one(
   returning ${columns}`,
 )
 
+export interface NewMarkers {
+  readonly ids: string[]
+  readonly stack_ids: string[]
+  readonly sequence_ids: number[]
+  readonly sealed: Buffer[]
+  readonly yaml_checksum: string
+  readonly created_by_kind: string
+  readonly created_by_id: string | null
+}
+/** Markers of many stacks at once; their text is empty, and still sealed, each for its own row. */
+export const insertMarkers = count(
+  'deployment_objects.insertMarkers',
+  (p: Slots<NewMarkers>) => `
+  insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, is_deletion_marker, created_by_kind, created_by_id)
+  select m.id, m.stack_id, m.sequence_id, m.sealed, 0, ${p.yaml_checksum}, true, ${p.created_by_kind}, ${p.created_by_id}::uuid
+  from unnest(${p.ids}::uuid[], ${p.stack_ids}::uuid[], ${p.sequence_ids}::bigint[], ${p.sealed}::bytea[]) as m (id, stack_id, sequence_id, sealed)`,
+)
+
 export const get = maybe(
   'deployment_objects.get',
   Row,
@@ -53,8 +71,8 @@ export const listLive = rows(
 
 export const markDeletedOf = count(
   'deployment_objects.markDeletedOf',
-  (p: Slots<{ stack_id: string }>) => `
-  update deployment_objects set deleted_at = now(), updated_at = now() where stack_id = ${p.stack_id}::uuid and deleted_at is null`,
+  (p: Slots<{ stack_ids: string[] }>) => `
+  update deployment_objects set deleted_at = now(), updated_at = now() where stack_id = any(${p.stack_ids}::uuid[]) and deleted_at is null`,
 )
 
 const Owner = z.object({ stack_id: z.string(), generator_id: z.string() })

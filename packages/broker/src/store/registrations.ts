@@ -40,3 +40,22 @@ export const ofAgent = rows(
   select id, agent_id, generator_id, registered_at from agent_generator_registrations where agent_id = ${p.agent_id}::uuid
   order by registered_at desc, id desc limit ${p.limit}::int`,
 )
+
+export const ofGenerator = rows(
+  'registrations.ofGenerator',
+  Registration,
+  (p: Slots<{ generator_id: string; limit: number }>) => `
+  select id, agent_id, generator_id, registered_at from agent_generator_registrations where generator_id = ${p.generator_id}::uuid
+  order by registered_at desc, id desc limit ${p.limit}::int`,
+)
+
+export const remove = count(
+  'registrations.remove',
+  (p: Slots<{ agent_id: string; generator_id: string }>) => `
+  delete from agent_generator_registrations where agent_id = ${p.agent_id}::uuid and generator_id = ${p.generator_id}::uuid`,
+)
+
+export const removeAllOf = count(
+  'registrations.removeAllOf',
+  (p: Slots<{ generator_id: string }>) => `delete from agent_generator_registrations where generator_id = ${p.generator_id}::uuid`,
+)

@@ -2,7 +2,7 @@
 // the writing transaction took one.
 import { Stack } from '@brokkr/contract/stack.ts'
 import { z } from 'zod'
-import { count, maybe, one, rows, type Slots } from './sql.ts'
+import { count, maybe, one, rows, type Slots, touched } from './sql.ts'
 
 const columns = `id, name, description, generator_id, created_at, updated_at, deleted_at, drift`
 const qualified = (name: string) => columns.replaceAll(/\w+/g, (column) => `${name}.${column}`)
@@ -47,12 +47,27 @@ export const setHead = count(
   update stacks set head_object_id = ${p.object_id}::uuid, updated_at = now() where id = ${p.stack_id}::uuid`,
 )
 
-export const markDeleted = maybe(
+export const setHeads = count(
+  'stacks.setHeads',
+  (p: Slots<{ stack_ids: string[]; object_ids: string[] }>) => `
+  update stacks s set head_object_id = h.object_id, updated_at = now()
+  from unnest(${p.stack_ids}::uuid[], ${p.object_ids}::uuid[]) as h (stack_id, object_id) where s.id = h.stack_id`,
+)
+
+export const liveOf = rows(
+  'stacks.liveOf',
+  z.object({ id: z.string() }),
+  (p: Slots<{ generator_id: string }>) => `
+  select id from stacks where generator_id = ${p.generator_id}::uuid and deleted_at is null order by id`,
+)
+
+/** The numbers the deletions took, of those that were still live. */
+export const markDeleted = rows(
   'stacks.markDeleted',
-  z.object({ sequence_id: z.int() }),
-  (p: Slots<{ stack_id: string }>) => `
-  update stacks set ${takeNumber}, deleted_at = now(), updated_at = now() where id = ${p.stack_id}::uuid and deleted_at is null
-  returning last_sequence as sequence_id`,
+  z.object({ stack_id: z.string(), sequence_id: z.int() }),
+  (p: Slots<{ stack_ids: string[] }>) => `
+  update stacks set ${takeNumber}, deleted_at = now(), ${touched} where id = any(${p.stack_ids}::uuid[]) and deleted_at is null
+  returning id as stack_id, last_sequence as sequence_id`,
 )
 
 const Owner = z.object({ generator_id: z.string(), is_deleted: z.boolean() })

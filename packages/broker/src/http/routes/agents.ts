@@ -39,12 +39,16 @@ export const handleUpdate: Handler<'updateAgent', BrokerDeps> = (deps, request) 
   return updateAgent(deps, { agentId: request.params.id, name, cluster_name, status, by: actorOf(request) })
 }
 
-export const handleDelete: Handler<'deleteAgent', BrokerDeps> = (deps, request) =>
-  deleteAgent(deps, { agentId: request.params.id, by: actorOf(request) })
+export const handleDelete: Handler<'deleteAgent', BrokerDeps> = async (deps, request) => {
+  await deleteAgent(deps, { agentId: request.params.id, by: actorOf(request) })
+  deps.dropCredential('agent', request.params.id)
+}
 
-export const handleRotatePak: Handler<'rotateAgentPak', BrokerDeps> = (deps, request) => {
+export const handleRotatePak: Handler<'rotateAgentPak', BrokerDeps> = async (deps, request) => {
   const { short_token, pak_hash } = request.body
-  return rotateAgentPak(deps, { agentId: request.params.id, short_token, pak_hash, by: actorOf(request) })
+  const rotated = await rotateAgentPak(deps, { agentId: request.params.id, short_token, pak_hash, by: actorOf(request) })
+  deps.dropCredential('agent', request.params.id)
+  return rotated
 }
 
 export const handleHeartbeat: Handler<'recordHeartbeat', BrokerDeps> = async (deps, { params, body, headers, reply }) => {
