@@ -11,7 +11,7 @@ import {
   agentsRemoveLabel,
 } from './agent-marks.ts'
 import { addTarget, getAssociatedStacks, listAgentRegistrations, listTargets, removeTarget } from './agent-reach.ts'
-import { createDeploymentObject, getDeploymentObject, getTargetState, listDeploymentObjects } from './deployment-object.ts'
+import { createDeploymentObject, getDeploymentObject, getTargetState, listDeploymentObjects, rollbackStack } from './deployment-object.ts'
 import type { CallOf, Endpoint, InputOf, OtherOf, OutputOf } from './endpoint.ts'
 import { createEvent, listEvents } from './event.ts'
 import {
@@ -26,16 +26,15 @@ import {
   rotateGeneratorPak,
   updateGenerator,
 } from './generator.ts'
+import { createStack, deleteStack, getStack, getStackStatus, listStacks, updateStack } from './stack.ts'
 import {
-  createStack,
-  deleteStack,
-  getStack,
-  getStackStatus,
-  listStacks,
+  stacksAddAnnotation,
   stacksAddLabel,
+  stacksListAnnotations,
   stacksListLabels,
+  stacksRemoveAnnotation,
   stacksRemoveLabel,
-} from './stack.ts'
+} from './stack-marks.ts'
 import { agentStream, reportStatus, watch } from './stream.ts'
 
 export const endpoints = {
@@ -78,10 +77,15 @@ export const endpoints = {
   listStacks,
   createStack,
   getStack,
+  updateStack,
   deleteStack,
+  rollbackStack,
   stacksListLabels,
   stacksAddLabel,
   stacksRemoveLabel,
+  stacksListAnnotations,
+  stacksAddAnnotation,
+  stacksRemoveAnnotation,
   getStackStatus,
   createDeploymentObject,
   listDeploymentObjects,

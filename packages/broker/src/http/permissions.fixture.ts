@@ -27,6 +27,9 @@ const agentUnwritten = others('agent_not_found', 'readonly', 'agent_pak_mismatch
 const ownGenerator = (reader: Expected, rest: Expected): Row => ['ok', reader, 'ok', rest, rest, rest]
 const generatorUnread = others('generator_not_found', 'generator_not_found', 'generator_not_owned')
 const generatorUnwritten = others('generator_not_found', 'readonly', 'generator_not_owned')
+const ownStackWrites: Row = ['ok', 'readonly', 'ok', 'stack_not_owned', 'stack_not_owned', 'stack_not_owned']
+const stackUnread = others('stack_not_found', 'stack_not_found', 'stack_not_found')
+const stackUnwritten = others('stack_not_found', 'readonly', 'stack_not_found')
 
 export const permissions: Record<EndpointName, Row> = {
   verifyPak: ['ok', 'ok', 'ok', 'ok', 'ok', 'ok'],
@@ -69,6 +72,11 @@ export const permissions: Record<EndpointName, Row> = {
   createStack: ['ok', 'readonly', 'ok', 'stack_generator_mismatch', 'stack_create_denied', 'stack_create_denied'],
   getStack: ['ok', 'ok', 'ok', 'stack_not_owned', 'stack_not_owned', 'stack_not_owned'],
   deleteStack: ['ok', 'readonly', 'ok', 'stack_not_owned', 'stack_not_owned', 'stack_not_owned'],
+  updateStack: ownStackWrites,
+  rollbackStack: ownStackWrites,
+  stacksListAnnotations: ['ok', 'ok', 'ok', 'stack_not_accessible', 'ok', 'stack_not_accessible'],
+  stacksAddAnnotation: ownStackWrites,
+  stacksRemoveAnnotation: ownStackWrites,
   stacksListLabels: ['ok', 'ok', 'ok', 'stack_not_accessible', 'ok', 'stack_not_accessible'],
   stacksAddLabel: ['ok', 'readonly', 'ok', 'stack_not_owned', 'stack_not_owned', 'stack_not_owned'],
   stacksRemoveLabel: ['ok', 'readonly', 'ok', 'stack_not_owned', 'stack_not_owned', 'stack_not_owned'],
@@ -162,6 +170,11 @@ export const aboutMissing: Record<EndpointName, Row | null> = {
   createStack: null,
   getStack: ['stack_not_found', 'stack_not_found', 'stack_not_found', 'stack_not_found', 'stack_not_found', 'stack_not_found'],
   deleteStack: ['stack_not_found', 'readonly', 'stack_not_found', 'stack_not_found', 'stack_not_found', 'stack_not_found'],
+  updateStack: stackUnwritten,
+  rollbackStack: stackUnwritten,
+  stacksListAnnotations: stackUnread,
+  stacksAddAnnotation: stackUnwritten,
+  stacksRemoveAnnotation: stackUnwritten,
   stacksListLabels: ['stack_not_found', 'stack_not_found', 'stack_not_found', 'stack_not_found', 'stack_not_found', 'stack_not_found'],
   stacksAddLabel: ['stack_not_found', 'readonly', 'stack_not_found', 'stack_not_found', 'stack_not_found', 'stack_not_found'],
   stacksRemoveLabel: ['stack_not_found', 'readonly', 'stack_not_found', 'stack_not_found', 'stack_not_found', 'stack_not_found'],
@@ -220,6 +233,11 @@ export const verbs: Record<EndpointName, Verb> = {
   createStack: 'deploy',
   getStack: 'read',
   deleteStack: 'deploy',
+  updateStack: 'deploy',
+  rollbackStack: 'deploy',
+  stacksListAnnotations: 'read',
+  stacksAddAnnotation: 'deploy',
+  stacksRemoveAnnotation: 'deploy',
   stacksListLabels: 'read',
   stacksAddLabel: 'deploy',
   stacksRemoveLabel: 'deploy',

@@ -37,6 +37,7 @@ const agentAlone = { who: ['Ag'], denied: 'agent_pak_mismatch' } as const
 const generatorItself = { who: ['A', 'Go'], denied: 'generator_not_owned', thing: generator } as const
 const registering = { who: ['A', 'Ag*'], denied: 'forbidden', thing: generator, openPath: true } as const
 const stackOwner = { who: ['A', 'Go'], denied: 'stack_not_owned', thing: stack } as const
+const stackMarks = { who: ['A', 'Go', 'At'], denied: 'stack_not_accessible', thing: { ...stack, deletedToo: true } } as const
 const targetDenied = { admin: 'forbidden', generator: 'target_generator_mismatch', agent: 'target_create_denied' } as const
 const associated = { admin: 'forbidden', generator: 'generator_not_associated', agent: 'agent_not_associated' } as const
 
@@ -84,10 +85,15 @@ export const rules = {
     ownGenerator: { field: 'generator_id', denied: 'stack_generator_mismatch' },
   },
   getStack: stackOwner,
+  updateStack: stackOwner,
   deleteStack: stackOwner,
-  stacksListLabels: { who: ['A', 'Go', 'At'], denied: 'stack_not_accessible', thing: { ...stack, deletedToo: true } },
+  rollbackStack: stackOwner,
+  stacksListLabels: stackMarks,
   stacksAddLabel: stackOwner,
   stacksRemoveLabel: stackOwner,
+  stacksListAnnotations: stackMarks,
+  stacksAddAnnotation: stackOwner,
+  stacksRemoveAnnotation: stackOwner,
   getStackStatus: stackOwner,
   createDeploymentObject: stackOwner,
   listDeploymentObjects: stackOwner,

@@ -201,6 +201,8 @@ const bodies = (about: typeof present): Partial<Record<EndpointName, unknown>> =
   deregisterAgent: { agent_id: about.agent },
   createStack: { name: 's', generator_id: about.generator },
   stacksAddLabel: 'env:prod',
+  stacksAddAnnotation: { stack_id: about.stack, key: 'tier', value: 'web' },
+  rollbackStack: { sequence_id: 1 },
   createDeploymentObject: { yaml_content: 'a: 1' },
 })
 

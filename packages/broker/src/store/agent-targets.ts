@@ -1,6 +1,7 @@
 // The materialised pairs of agent and stack. `recompute*` bring the pairs of one agent or one stack (null = all) to what
 // labels, annotations, explicit rows and registrations say, and write differences only.
 import { AgentTarget } from '@brokkr/contract/agent.ts'
+import { AgentId } from '@brokkr/contract/wire.ts'
 import { z } from 'zod'
 import { count, maybe, one, rows, type Slots } from './sql.ts'
 
@@ -107,4 +108,12 @@ export const forgetAgent = count(
 export const endOfStacks = count(
   'agent_targets.endOfStacks',
   (p: Slots<{ stack_ids: string[] }>) => `delete from agent_targets where stack_id = any(${p.stack_ids}::uuid[])`,
+)
+
+export const agentsOfStack = rows(
+  'agent_targets.agentsOfStack',
+  z.object({ agent_id: AgentId, name: z.string(), reasons: z.array(z.string()) }),
+  (p: Slots<{ stack_id: string }>) => `
+  select t.agent_id, a.name, ${reasons} from agent_targets t join agents a on a.id = t.agent_id
+  where t.stack_id = ${p.stack_id}::uuid order by a.name, a.id`,
 )

@@ -2,6 +2,7 @@
 // the writing transaction took one.
 import { Stack } from '@brokkr/contract/stack.ts'
 import { z } from 'zod'
+import { carries, type MarkFilter } from './carries.ts'
 import { count, maybe, one, rows, type Slots, touched } from './sql.ts'
 
 const columns = `id, name, description, generator_id, created_at, updated_at, deleted_at, drift`
@@ -21,13 +22,36 @@ export const get = maybe(
   (p: Slots<{ id: string }>) => `select ${columns} from stacks where id = ${p.id}::uuid and deleted_at is null`,
 )
 
+export interface StackFilter extends MarkFilter {
+  readonly generator_id: string | null
+  readonly name: string | null
+}
 export const list = rows(
   'stacks.list',
   Stack,
-  (p: Slots<{ generator_id: string | null; name: string | null; limit: number }>) => `
-  select ${columns} from stacks
+  (p: Slots<StackFilter & { limit: number }>) => `
+  select ${columns} from stacks s
   where deleted_at is null and (${p.generator_id}::uuid is null or generator_id = ${p.generator_id}) and (${p.name}::text is null or name = ${p.name})
+    and ${carries(p, { labels: 'stack_labels', annotations: 'stack_annotations', owner: 'stack_id', is: 's.id' })}
   order by name, id limit ${p.limit}::int`,
+)
+
+/** Held until the transaction ends, so that what was read is still true when it is changed. */
+export const lock = maybe(
+  'stacks.lock',
+  Stack,
+  (p: Slots<{ id: string }>) => `select ${columns} from stacks where id = ${p.id}::uuid and deleted_at is null for no key update`,
+)
+
+/** A changed name or drift reaches agents and takes a number; a changed description does neither. */
+export const update = one(
+  'stacks.update',
+  Stack,
+  (p: Slots<{ id: string; name: string; description: string | null; drift: string; takes_number: boolean }>) => `
+  update stacks set name = ${p.name}, description = ${p.description}, drift = ${p.drift}, ${touched},
+    last_sequence = last_sequence + case when ${p.takes_number}::boolean then 1 else 0 end,
+    sequence_xid = case when ${p.takes_number}::boolean then pg_current_xact_id() else sequence_xid end
+  where id = ${p.id}::uuid returning ${columns}`,
 )
 
 const Taken = z.object({ sequence_id: z.int(), head_sequence_id: z.int().nullable() })

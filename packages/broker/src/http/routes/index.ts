@@ -8,7 +8,9 @@ import * as agents from './agents.ts'
 import * as auth from './auth.ts'
 import * as objects from './deployment-objects.ts'
 import * as generators from './generators.ts'
+import * as stackMarks from './stack-marks.ts'
 import * as stacks from './stacks.ts'
+import * as targetState from './target-state.ts'
 
 export const handlers: Handlers<BrokerDeps> = {
   verifyPak: auth.verifyPak,
@@ -31,7 +33,7 @@ export const handlers: Handlers<BrokerDeps> = {
   getAssociatedStacks: agentReach.handleStacks,
   listAgentRegistrations: agentReach.handleRegistrations,
   recordHeartbeat: agents.handleHeartbeat,
-  getTargetState: objects.handleTargetState,
+  getTargetState: targetState.handleTargetState,
   agentStream: reports.handleStream,
   reportStatus: reports.handleReportStatus,
   watch: reports.handleWatch,
@@ -50,10 +52,15 @@ export const handlers: Handlers<BrokerDeps> = {
   listStacks: stacks.handleListStacks,
   createStack: stacks.handleCreateStack,
   getStack: stacks.handleGetStack,
+  updateStack: stacks.handleUpdate,
   deleteStack: stacks.handleDeleteStack,
-  stacksListLabels: stacks.handleListLabels,
-  stacksAddLabel: stacks.handleAddLabel,
-  stacksRemoveLabel: stacks.handleRemoveLabel,
+  rollbackStack: objects.handleRollback,
+  stacksListLabels: stackMarks.handleListLabels,
+  stacksAddLabel: stackMarks.handleAddLabel,
+  stacksRemoveLabel: stackMarks.handleRemoveLabel,
+  stacksListAnnotations: stackMarks.handleListAnnotations,
+  stacksAddAnnotation: stackMarks.handleAddAnnotation,
+  stacksRemoveAnnotation: stackMarks.handleRemoveAnnotation,
   getStackStatus: stacks.handleGetStatus,
   createDeploymentObject: objects.handleCreate,
   listDeploymentObjects: objects.handleList,
