@@ -13,7 +13,7 @@ import {
 import { addTarget, getAssociatedStacks, listAgentRegistrations, listTargets, removeTarget } from './agent-reach.ts'
 import { createDeploymentObject, getDeploymentObject, getTargetState, listDeploymentObjects, rollbackStack } from './deployment-object.ts'
 import type { CallOf, Endpoint, InputOf, OtherOf, OutputOf } from './endpoint.ts'
-import { createEvent, listEvents } from './event.ts'
+import { createEvent, createEvents, getAgentEvent, listAgentEvents, listEvents } from './event.ts'
 import {
   createGenerator,
   deleteGenerator,
@@ -64,6 +64,9 @@ export const endpoints = {
   watch,
   listEvents,
   createEvent,
+  createEvents,
+  listAgentEvents,
+  getAgentEvent,
   listGenerators,
   createGenerator,
   getGenerator,

@@ -30,6 +30,7 @@ const generatorUnwritten = others('generator_not_found', 'readonly', 'generator_
 const ownStackWrites: Row = ['ok', 'readonly', 'ok', 'stack_not_owned', 'stack_not_owned', 'stack_not_owned']
 const stackUnread = others('stack_not_found', 'stack_not_found', 'stack_not_found')
 const stackUnwritten = others('stack_not_found', 'readonly', 'stack_not_found')
+const itselfAlone: Row = ['agent_pak_mismatch', 'readonly', 'agent_pak_mismatch', 'agent_pak_mismatch', 'ok', 'agent_pak_mismatch']
 
 export const permissions: Record<EndpointName, Row> = {
   verifyPak: ['ok', 'ok', 'ok', 'ok', 'ok', 'ok'],
@@ -57,6 +58,9 @@ export const permissions: Record<EndpointName, Row> = {
   watch: ['ok', 'ok', 'admin_required', 'admin_required', 'admin_required', 'admin_required'],
   reportStatus: ['agent_pak_mismatch', 'readonly', 'agent_pak_mismatch', 'agent_pak_mismatch', 'ok', 'agent_pak_mismatch'],
   listEvents: ['ok', 'ok', 'agent_pak_mismatch', 'agent_pak_mismatch', 'ok', 'agent_pak_mismatch'],
+  createEvents: itselfAlone,
+  listAgentEvents: adminReads,
+  getAgentEvent: adminReads,
   createEvent: ['ok', 'readonly', 'agent_pak_mismatch', 'agent_pak_mismatch', 'ok', 'agent_pak_mismatch'],
   listGenerators: ['ok', 'ok', 'admin_required', 'admin_required', 'admin_required', 'admin_required'],
   createGenerator: ['ok', 'readonly', 'admin_required', 'admin_required', 'admin_required', 'admin_required'],
@@ -155,6 +159,9 @@ export const aboutMissing: Record<EndpointName, Row | null> = {
     'agent_pak_mismatch',
     'agent_pak_mismatch',
   ],
+  createEvents: others('agent_pak_mismatch', 'readonly', 'agent_pak_mismatch'),
+  listAgentEvents: null,
+  getAgentEvent: null,
   createEvent: ['agent_not_found', 'readonly', 'agent_pak_mismatch', 'agent_pak_mismatch', 'agent_pak_mismatch', 'agent_pak_mismatch'],
   listGenerators: null,
   createGenerator: null,
@@ -219,6 +226,9 @@ export const verbs: Record<EndpointName, Verb> = {
   reportStatus: 'operate',
   listEvents: 'read',
   createEvent: 'operate',
+  createEvents: 'operate',
+  listAgentEvents: 'read',
+  getAgentEvent: 'read',
   listGenerators: 'read',
   createGenerator: 'admin',
   getGenerator: 'read',

@@ -196,6 +196,9 @@ const bodies = (about: typeof present): Partial<Record<EndpointName, unknown>> =
   addTarget: { agent_id: about.agent, stack_id: about.stack },
   reportStatus: { session: 1, n: 1, stacks: [{ stack_id: about.stack, rev: 1, object_id: null, phase: 'applied', observed_at: time }] },
   createEvent: { agent_id: about.agent, deployment_object_id: about.object, event_type: 'DEPLOY', status: 'SUCCESS' },
+  createEvents: {
+    events: [{ id: ids.missing, agent_id: about.agent, deployment_object_id: about.object, event_type: 'DEPLOY', status: 'SUCCESS' }],
+  },
   createGenerator: { name: 'g' },
   registerAgent: { agent_id: about.agent },
   deregisterAgent: { agent_id: about.agent },

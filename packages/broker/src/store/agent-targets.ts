@@ -93,6 +93,16 @@ export const hasOrRemoves = maybe(
   select stack_id from agent_stack_status where agent_id = ${p.agent_id}::uuid and stack_id = ${p.stack_id}::uuid and phase <> 'removed'`,
 )
 
+/** The same for many at once. */
+export const hadAmong = rows(
+  'agent_targets.hadAmong',
+  z.object({ stack_id: z.string() }),
+  (p: Slots<{ agent_id: string; stack_ids: string[] }>) => `
+  select stack_id from agent_targets where agent_id = ${p.agent_id}::uuid and stack_id = any(${p.stack_ids}::uuid[])
+  union
+  select stack_id from agent_stack_status where agent_id = ${p.agent_id}::uuid and stack_id = any(${p.stack_ids}::uuid[]) and phase <> 'removed'`,
+)
+
 export const countOf = one(
   'agent_targets.countOf',
   z.object({ held: z.int() }),

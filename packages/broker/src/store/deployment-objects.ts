@@ -102,6 +102,13 @@ export const ownerOf = maybe(
   select o.stack_id, s.generator_id from deployment_objects o join stacks s on s.id = o.stack_id where o.id = ${p.id}::uuid and o.deleted_at is null`,
 )
 
+/** Where each of these belongs; an agent may still report on a revision that was deleted meanwhile. */
+export const stacksOf = rows(
+  'deployment_objects.stacksOf',
+  z.object({ id: z.string(), stack_id: z.string(), is_deletion_marker: z.boolean() }),
+  (p: Slots<{ ids: string[] }>) => `select id, stack_id, is_deletion_marker from deployment_objects where id = any(${p.ids}::uuid[])`,
+)
+
 /** By immutable id, also of deleted stacks: newest sequence first. */
 export const among = rows(
   'deployment_objects.among',
