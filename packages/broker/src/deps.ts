@@ -11,6 +11,8 @@ export interface BrokerDeps {
   readonly seal: Seal
   readonly feed: Feed
   readonly wakeFeed: () => void
+  /** Lets go of a key in this process at once; the others learn it from the feed. */
+  readonly dropCredential: (kind: 'agent' | 'generator', id: string) => void
   readonly readCursor: Feed['readCursor']
   readonly config: BrokerConfig
   readonly clock: Clock

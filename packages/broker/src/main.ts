@@ -101,7 +101,9 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
       { cacheTtlMs: () => config.broker.auth_cache_ttl_seconds * 1000 },
     )
     trouble = () => feed.trouble()
-    const deps: BrokerDeps = { sql: database, seal, feed, wakeFeed: feed.wake, readCursor: feed.readCursor, config, clock, log }
+    const { wake: wakeFeed, readCursor } = feed
+    const dropCredential: BrokerDeps['dropCredential'] = (kind, id) => authenticator.dropCredential(kind, id)
+    const deps: BrokerDeps = { sql: database, seal, feed, wakeFeed, readCursor, dropCredential, config, clock, log }
     http.goLive({ deps, handlers, authenticator, things: createThings(database), onDenied: (denied) => audit.record(deniedDeed(denied)) })
     // Registered last, closed first: nothing new is taken, streams get their bye, calls under way end, then the rest goes.
     onClose('http', async () => {

@@ -1,45 +1,62 @@
 // The one table of endpoints by name. A name here is the key of the permission table, the client's method and, in snake
 // case, the operationId of the OpenAPI document.
 import { verifyPak } from './admin.ts'
+import { createAgent, deleteAgent, getAgent, listAgents, recordHeartbeat, rotateAgentPak, searchAgent, updateAgent } from './agent.ts'
 import {
-  addTarget,
+  agentsAddAnnotation,
   agentsAddLabel,
+  agentsListAnnotations,
   agentsListLabels,
+  agentsRemoveAnnotation,
   agentsRemoveLabel,
-  createAgent,
-  getAgent,
-  listAgents,
-  listTargets,
-  recordHeartbeat,
-  removeTarget,
-} from './agent.ts'
-import { createDeploymentObject, getDeploymentObject, getTargetState, listDeploymentObjects } from './deployment-object.ts'
-import type { CallOf, Endpoint, InputOf, OutputOf } from './endpoint.ts'
-import { createEvent, listEvents } from './event.ts'
-import { createGenerator, listGenerators, registerAgent } from './generator.ts'
+} from './agent-marks.ts'
+import { addTarget, getAssociatedStacks, listAgentRegistrations, listTargets, removeTarget } from './agent-reach.ts'
+import { createDeploymentObject, getDeploymentObject, getTargetState, listDeploymentObjects, rollbackStack } from './deployment-object.ts'
+import type { CallOf, Endpoint, InputOf, OtherOf, OutputOf } from './endpoint.ts'
+import { createEvent, createEvents, getAgentEvent, listAgentEvents, listEvents } from './event.ts'
 import {
-  createStack,
-  deleteStack,
-  getStack,
-  getStackStatus,
-  listStacks,
+  createGenerator,
+  deleteGenerator,
+  deregisterAgent,
+  getGenerator,
+  listGeneratorRegisteredAgents,
+  listGenerators,
+  listPaks,
+  registerAgent,
+  rotateGeneratorPak,
+  updateGenerator,
+} from './generator.ts'
+import { createStack, deleteStack, getStack, getStackStatus, listStacks, updateStack } from './stack.ts'
+import {
+  stacksAddAnnotation,
   stacksAddLabel,
+  stacksListAnnotations,
   stacksListLabels,
+  stacksRemoveAnnotation,
   stacksRemoveLabel,
-} from './stack.ts'
+} from './stack-marks.ts'
 import { agentStream, reportStatus, watch } from './stream.ts'
 
 export const endpoints = {
   verifyPak,
   listAgents,
   createAgent,
+  searchAgent,
   getAgent,
+  updateAgent,
+  deleteAgent,
+  rotateAgentPak,
   agentsListLabels,
   agentsAddLabel,
   agentsRemoveLabel,
+  agentsListAnnotations,
+  agentsAddAnnotation,
+  agentsRemoveAnnotation,
   listTargets,
   addTarget,
   removeTarget,
+  getAssociatedStacks,
+  listAgentRegistrations,
   recordHeartbeat,
   getTargetState,
   agentStream,
@@ -47,16 +64,31 @@ export const endpoints = {
   watch,
   listEvents,
   createEvent,
+  createEvents,
+  listAgentEvents,
+  getAgentEvent,
   listGenerators,
   createGenerator,
+  getGenerator,
+  updateGenerator,
+  deleteGenerator,
+  rotateGeneratorPak,
   registerAgent,
+  deregisterAgent,
+  listGeneratorRegisteredAgents,
+  listPaks,
   listStacks,
   createStack,
   getStack,
+  updateStack,
   deleteStack,
+  rollbackStack,
   stacksListLabels,
   stacksAddLabel,
   stacksRemoveLabel,
+  stacksListAnnotations,
+  stacksAddAnnotation,
+  stacksRemoveAnnotation,
   getStackStatus,
   createDeploymentObject,
   listDeploymentObjects,
@@ -67,4 +99,6 @@ export type Endpoints = typeof endpoints
 export type EndpointName = keyof Endpoints
 export type Input<N extends EndpointName> = InputOf<Endpoints[N]>
 export type Output<N extends EndpointName> = OutputOf<Endpoints[N]>
+/** The shape of the second success, where an endpoint has one. */
+export type Other<N extends EndpointName> = OtherOf<Endpoints[N]>
 export type Call<N extends EndpointName> = CallOf<Endpoints[N]>

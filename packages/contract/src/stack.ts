@@ -1,4 +1,5 @@
-// Stacks: what should run, as a sequence of deployment objects. Schema, types and endpoints of the noun together.
+// Stacks: what should run, as a sequence of deployment objects. Schema, types and the endpoints of the record itself; labels
+// and annotations are in stack-marks.ts.
 import { z } from 'zod'
 import { endpoint } from './endpoint.ts'
 import {
@@ -9,6 +10,7 @@ import {
   DeploymentObjectId,
   GeneratorId,
   Label,
+  markQuery,
   rowTimes,
   StackId,
   Timestamp,
@@ -29,6 +31,9 @@ export const Stack = z.object({
 export type Stack = z.output<typeof Stack>
 
 export const StackLabel = z.object({ id: Uuid, stack_id: StackId, label: Label })
+export type StackLabel = z.output<typeof StackLabel>
+export const StackAnnotation = z.object({ id: Uuid, stack_id: StackId, key: AnnotationKey, value: AnnotationValue })
+export type StackAnnotation = z.output<typeof StackAnnotation>
 
 export const Phase = z.enum(['applied', 'pending', 'failed', 'held', 'removed'])
 export type Phase = z.output<typeof Phase>
@@ -66,8 +71,8 @@ const params = byId(StackId)
 export const listStacks = endpoint({
   method: 'GET',
   path: '/api/v1/stacks',
-  summary: 'Stacks by name',
-  query: z.object({ name: z.string().optional() }),
+  summary: 'Stacks by name; filters must all hold, pak_id names a generator and is read from admins',
+  query: z.object({ pak_id: GeneratorId.optional(), name: z.string().optional(), ...markQuery }),
   success: 200,
   response: z.array(Stack),
   errors: ['stacks_list_denied'],
@@ -100,6 +105,24 @@ export const getStack = endpoint({
   errors: ['stack_not_found', 'stack_not_owned'],
 })
 
+export const updateStack = endpoint({
+  method: 'PUT',
+  path: '/api/v1/stacks/{id}',
+  summary: 'Change name, description or drift; null and what is left out stay as they are',
+  params,
+  body: z.object({
+    id: StackId.nullable().optional(),
+    name: z.string().nullable().optional(),
+    description: z.string().nullable().optional(),
+    drift: Drift.nullable().optional(),
+    generator_id: GeneratorId.nullable().optional(),
+    deleted_at: z.string().nullable().optional(),
+  }),
+  success: 200,
+  response: Stack,
+  errors: ['stack_not_found', 'stack_not_owned', 'stack_id_mismatch', 'immutable_field', 'unique_violation'],
+})
+
 export const deleteStack = endpoint({
   method: 'DELETE',
   path: '/api/v1/stacks/{id}',
@@ -107,36 +130,6 @@ export const deleteStack = endpoint({
   params,
   success: 204,
   errors: ['stack_not_found', 'stack_not_owned'],
-})
-
-export const stacksListLabels = endpoint({
-  method: 'GET',
-  path: '/api/v1/stacks/{id}/labels',
-  summary: 'Labels of a stack, oldest first',
-  params,
-  success: 200,
-  response: z.array(StackLabel),
-  errors: ['stack_not_found', 'stack_not_accessible'],
-})
-
-export const stacksAddLabel = endpoint({
-  method: 'POST',
-  path: '/api/v1/stacks/{id}/labels',
-  summary: 'Label a stack; agents with the same label take it. The body is a bare JSON string',
-  params,
-  body: Label,
-  success: 201,
-  response: StackLabel,
-  errors: ['stack_not_found', 'stack_not_owned', 'invalid_label', 'unique_violation', 'limit_exceeded'],
-})
-
-export const stacksRemoveLabel = endpoint({
-  method: 'DELETE',
-  path: '/api/v1/stacks/{id}/labels/{label}',
-  summary: 'Take a label off a stack',
-  params: z.object({ id: StackId, label: Label }),
-  success: 204,
-  errors: ['stack_not_found', 'stack_not_owned', 'stack_label_not_found'],
 })
 
 export const getStackStatus = endpoint({

@@ -20,6 +20,9 @@ export const Label = z.string()
 export const AnnotationKey = z.string()
 export const AnnotationValue = z.string()
 
+/** Filters by what a thing carries: each may be repeated, all must hold; an annotation is written `key=value`. */
+export const markQuery = { label: z.array(z.string()).max(64).optional(), annotation: z.array(z.string()).max(64).optional() }
+
 /** Everything that has identity and history carries these; deleted_at is present as null while the row lives. */
 export const rowTimes = { created_at: Timestamp, updated_at: Timestamp, deleted_at: Timestamp.nullable() }
 

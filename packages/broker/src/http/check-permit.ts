@@ -12,6 +12,7 @@ export interface Things {
   stack(id: string): Promise<{ readonly generatorId: string; readonly isDeleted?: boolean } | null>
   deploymentObject(id: string): Promise<{ readonly stackId: string; readonly generatorId: string } | null>
   agentExists(id: string): Promise<boolean>
+  agentNamed(name: string, clusterName: string): Promise<{ readonly agentId: string } | null>
   generatorExists(id: string): Promise<boolean>
   agentHasStack(agentId: string, stackId: string): Promise<boolean>
 }
@@ -21,8 +22,9 @@ export interface PermitRequest {
   readonly principal: Principal
   /** As they stand in the path: compared with the caller's own id before anybody looks whether they are well-formed. */
   readonly rawParams: Readonly<Record<string, string>>
-  /** Checked parameters and body, asked for only when a step needs them. */
+  /** Checked parameters, query and body, asked for only when a step needs them. */
   readonly params: () => Readonly<Record<string, unknown>>
+  readonly query: () => Readonly<Record<string, unknown>> | undefined
   readonly body: () => Promise<unknown>
 }
 
@@ -82,14 +84,16 @@ async function refuseThing(things: Things, rule: Rule, request: PermitRequest): 
     if (named !== request.principal.id) return denial(rule.ownGenerator.denied)
   }
   if (rule.thing === undefined) return null
-  const id = fieldOf(rule.thing.in === 'params' ? params : await request.body(), rule.thing.field)
-  const found = await finders[rule.thing.kind](things, { id: String(id), thing: rule.thing, principal: request.principal })
-  if (found === null) return denial(missing[rule.thing.kind])
+  const { thing } = rule
+  const from = thing.in === 'params' ? params : thing.in === 'query' ? request.query() : await request.body()
+  const found = await finders[thing.kind](things, { id: String(fieldOf(from, thing.field)), from, thing, principal: request.principal })
+  if (found === null) return denial(thing.missing ?? missing[thing.kind])
   return (await isPermitted(things, rule, { principal: request.principal, found })) ? null : denial(codeFor(rule, request.principal))
 }
 
 const missing = {
   agent: 'agent_not_found',
+  namedAgent: 'agent_not_found',
   generator: 'generator_not_found',
   stack: 'stack_not_found',
   deploymentObject: 'deployment_object_not_found',
@@ -99,16 +103,23 @@ const fieldOf = (value: unknown, field: string): unknown =>
   typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[field] : undefined
 
 interface Found {
+  readonly agentId?: string
   readonly stackId?: string
   readonly generatorId?: string
 }
 
-type Finder = (things: Things, asked: { id: string; thing: Thing; principal: Principal }) => Promise<Found | null>
+type Finder = (things: Things, asked: { id: string; from: unknown; thing: Thing; principal: Principal }) => Promise<Found | null>
 
 const finders: Readonly<Record<Thing['kind'], Finder>> = {
   // Its own credential proves that the caller exists.
   agent: async (things, { id, principal }) =>
     (principal.kind === 'agent' && principal.id === id) || (await things.agentExists(id)) ? {} : null,
+  namedAgent: async (things, { from }) => {
+    const [name, clusterName] = [fieldOf(from, 'name'), fieldOf(from, 'cluster_name')]
+    if (typeof name !== 'string' || typeof clusterName !== 'string')
+      throw new ApiError('name_and_cluster_required', 'name and cluster_name are both needed in the query')
+    return things.agentNamed(name, clusterName)
+  },
   generator: async (things, { id }) => ((await things.generatorExists(id)) ? { generatorId: id } : null),
   stack: async (things, { id, thing, principal }) => {
     const found = await things.stack(id)
@@ -122,6 +133,7 @@ async function isPermitted(things: Things, rule: Rule, { principal, found }: { p
   for (const who of rule.who) {
     if (kindOf[who] !== principal.kind) continue
     if (who === 'Go') return found.generatorId === principal.id
+    if (who === 'Ag' && found.agentId !== undefined) return found.agentId === principal.id
     if (who === 'At') return found.stackId !== undefined && (await things.agentHasStack(principal.id, found.stackId))
     return true
   }

@@ -18,6 +18,10 @@ export const createThings = (sql: Sql): Things => ({
     return found === null ? null : { stackId: found.stack_id, generatorId: found.generator_id }
   },
   agentExists: async (id) => (await agents.get(sql, { id })) !== null,
+  agentNamed: async (name, clusterName) => {
+    const found = await agents.find(sql, { name, cluster_name: clusterName })
+    return found === null ? null : { agentId: found.id }
+  },
   generatorExists: async (id) => (await generators.get(sql, { id })) !== null,
   agentHasStack: async (agentId, stackId) => (await agentTargets.hasOrRemoves(sql, { agent_id: agentId, stack_id: stackId })) !== null,
 })

@@ -45,7 +45,7 @@ export async function serve(deps: ServeDeps, route: Route, exchange: Exchange): 
   const params = once(() => route.validators.params(exchange.rawParams) ?? {})
   const query = once(() => route.validators.query(exchange.query))
   const body = once(() => readBody(deps, route, { exchange, query }))
-  const wanted = { name: route.name, principal, rawParams: exchange.rawParams, params, body }
+  const wanted = { name: route.name, principal, rawParams: exchange.rawParams, params, query, body }
   await exchange.race(checkPermit({ things: live.things, onDenied: (_, code) => live.onDenied(deniedOf(exchange, wanted, code)) }, wanted))
   const input = { params: params(), query: query(), body: await exchange.race(body()) }
   return exchange.race(handle(live, route.name, { ...input, ...contextOf(exchange, principal) }))

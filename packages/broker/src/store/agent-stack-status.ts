@@ -2,7 +2,7 @@
 // no lower rev, so reports may repeat and cross.
 import { AgentStackStatus } from '@brokkr/contract/stack.ts'
 import { z } from 'zod'
-import { rows, type Slots } from './sql.ts'
+import { count, rows, type Slots } from './sql.ts'
 
 const Accepted = z.object({ stack_id: z.string() })
 /** Reports of stacks the agent neither has nor has to remove are left out: what is not its own does not exist for it. */
@@ -43,4 +43,27 @@ export const listOfStack = rows(
   left join deployment_objects o on o.id = s.object_id
   left join lateral (select sequence_id from deployment_objects d where d.stack_id = ${p.stack_id}::uuid and d.deleted_at is null order by sequence_id desc limit 1) w on true
   order by a.name, a.id`,
+)
+
+export const forgetAgent = count(
+  'agent_stack_status.forgetAgent',
+  (p: Slots<{ agent_id: string }>) => `delete from agent_stack_status where agent_id = ${p.agent_id}::uuid`,
+)
+
+/** An event said that what a stack deployed is gone. A pair that is still wanted is removed only by its newest revision; one that
+ *  ended, by any that is not older than what the agent acknowledged. (session, n) stay: the agent's own reports win over this. */
+export const markRemoved = count(
+  'agent_stack_status.markRemoved',
+  (p: Slots<{ agent_id: string; object_id: string }>) => `
+  insert into agent_stack_status as s (agent_id, stack_id, epoch, rev, object_id, phase)
+  select ${p.agent_id}::uuid, o.stack_id, f.epoch, k.last_sequence, o.id, 'removed'
+  from deployment_objects o join stacks k on k.id = o.stack_id cross join feed_state f
+  where o.id = ${p.object_id}::uuid
+    and case when exists (select from agent_targets t where t.agent_id = ${p.agent_id}::uuid and t.stack_id = o.stack_id)
+      then k.head_object_id = o.id
+      else exists (select from agent_stack_status e where e.agent_id = ${p.agent_id}::uuid and e.stack_id = o.stack_id)
+        and not exists (select from deployment_objects n join agent_object_acks a on a.deployment_object_id = n.id and a.agent_id = ${p.agent_id}::uuid
+                        where n.stack_id = o.stack_id and n.sequence_id > o.sequence_id) end
+  on conflict (agent_id, stack_id) do update set object_id = excluded.object_id, phase = 'removed', code = null, message = null, received_at = now()
+  where s.phase <> 'removed'`,
 )

@@ -1,6 +1,7 @@
 // The materialised pairs of agent and stack. `recompute*` bring the pairs of one agent or one stack (null = all) to what
 // labels, annotations, explicit rows and registrations say, and write differences only.
 import { AgentTarget } from '@brokkr/contract/agent.ts'
+import { AgentId } from '@brokkr/contract/wire.ts'
 import { z } from 'zod'
 import { count, maybe, one, rows, type Slots } from './sql.ts'
 
@@ -92,8 +93,37 @@ export const hasOrRemoves = maybe(
   select stack_id from agent_stack_status where agent_id = ${p.agent_id}::uuid and stack_id = ${p.stack_id}::uuid and phase <> 'removed'`,
 )
 
+/** The same for many at once. */
+export const hadAmong = rows(
+  'agent_targets.hadAmong',
+  z.object({ stack_id: z.string() }),
+  (p: Slots<{ agent_id: string; stack_ids: string[] }>) => `
+  select stack_id from agent_targets where agent_id = ${p.agent_id}::uuid and stack_id = any(${p.stack_ids}::uuid[])
+  union
+  select stack_id from agent_stack_status where agent_id = ${p.agent_id}::uuid and stack_id = any(${p.stack_ids}::uuid[]) and phase <> 'removed'`,
+)
+
 export const countOf = one(
   'agent_targets.countOf',
   z.object({ held: z.int() }),
   (p: Slots<{ agent_id: string }>) => `select count(*) as held from agent_targets where agent_id = ${p.agent_id}::uuid`,
+)
+
+export const forgetAgent = count(
+  'agent_targets.forgetAgent',
+  (p: Slots<{ agent_id: string }>) => `delete from agent_targets where agent_id = ${p.agent_id}::uuid`,
+)
+
+/** Pairs of stacks that are no more; a trigger notes the removals. */
+export const endOfStacks = count(
+  'agent_targets.endOfStacks',
+  (p: Slots<{ stack_ids: string[] }>) => `delete from agent_targets where stack_id = any(${p.stack_ids}::uuid[])`,
+)
+
+export const agentsOfStack = rows(
+  'agent_targets.agentsOfStack',
+  z.object({ agent_id: AgentId, name: z.string(), reasons: z.array(z.string()) }),
+  (p: Slots<{ stack_id: string }>) => `
+  select t.agent_id, a.name, ${reasons} from agent_targets t join agents a on a.id = t.agent_id
+  where t.stack_id = ${p.stack_id}::uuid order by a.name, a.id`,
 )

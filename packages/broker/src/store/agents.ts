@@ -1,10 +1,11 @@
 // Agents with what was last heard of them (agent_liveness, kept apart so that a heartbeat rewrites one small row).
 import { Agent } from '@brokkr/contract/agent.ts'
 import { z } from 'zod'
-import { count, maybe, rows, type Slots } from './sql.ts'
+import { carries, type MarkFilter } from './carries.ts'
+import { count, maybe, rows, type Slots, touched } from './sql.ts'
 
 const columns = `a.id, a.name, a.cluster_name, a.status, l.last_heartbeat, l.k8s_reachable, l.k8s_api_latency_ms, l.k8s_reported_at,
-  a.created_at, a.updated_at, a.deleted_at, a.connection_state, l.last_seen_at, a.agent_version`
+  a.created_at, a.updated_at, a.deleted_at, a.connection_state, l.last_seen_at, a.agent_version, a.facts`
 const source = `agents a left join agent_liveness l on l.agent_id = a.id`
 
 export const insert = count(
@@ -32,15 +33,60 @@ export const get = maybe(
   (p: Slots<{ id: string }>) => `select ${columns} from ${source} where a.id = ${p.id}::uuid and a.deleted_at is null`,
 )
 
+export const find = maybe(
+  'agents.find',
+  Agent,
+  (p: Slots<{ name: string; cluster_name: string }>) => `
+  select ${columns} from ${source} where a.name = ${p.name}::text and a.cluster_name = ${p.cluster_name}::text and a.deleted_at is null`,
+)
+
+export interface AgentFilter extends MarkFilter {
+  readonly name: string | null
+  readonly status: string | null
+  /** Only those registered with this generator. */
+  readonly generator_id: string | null
+}
 export const list = rows(
   'agents.list',
   Agent,
-  (p: Slots<{ name: string | null; generator_id: string | null; limit: number }>) => `
+  (p: Slots<AgentFilter & { limit: number }>) => `
   select ${columns} from ${source}
-  where a.deleted_at is null and (${p.name}::text is null or a.name = ${p.name})
+  where a.deleted_at is null and (${p.name}::text is null or a.name = ${p.name}) and (${p.status}::text is null or a.status = ${p.status})
     and (${p.generator_id}::uuid is null
          or exists (select from agent_generator_registrations r where r.agent_id = a.id and r.generator_id = ${p.generator_id}))
+    and ${carries(p, { labels: 'agent_labels', annotations: 'agent_annotations', owner: 'agent_id', is: 'a.id' })}
   order by a.name, a.id limit ${p.limit}::int`,
+)
+
+/** Held until the transaction ends, so that what was read is still true when it is changed. */
+export const lock = maybe(
+  'agents.lock',
+  z.object({ id: z.string(), name: z.string(), cluster_name: z.string(), status: z.string(), updated_at: z.string() }),
+  (p: Slots<{ id: string }>) => `
+  select id, name, cluster_name, status, updated_at from agents where id = ${p.id}::uuid and deleted_at is null for no key update`,
+)
+
+export const update = count(
+  'agents.update',
+  (p: Slots<{ id: string; name: string; cluster_name: string; status: string }>) => `
+  update agents set name = ${p.name}, cluster_name = ${p.cluster_name}, status = ${p.status}, ${touched} where id = ${p.id}::uuid`,
+)
+
+export const setPak = count(
+  'agents.setPak',
+  (p: Slots<{ id: string; pak_hash: string; pak_short: string }>) => `
+  update agents set pak_hash = ${p.pak_hash}, pak_short = ${p.pak_short}, ${touched} where id = ${p.id}::uuid and deleted_at is null`,
+)
+
+/** What of an agent goes with it: pairs, marks, registrations, and what it reported of stacks. Nothing is removed in its cluster. */
+export const markDeleted = count(
+  'agents.markDeleted',
+  (p: Slots<{ id: string }>) => `
+  with events as (update agent_events set deleted_at = now(), updated_at = now() where agent_id = ${p.id}::uuid and deleted_at is null),
+    labels as (delete from agent_labels where agent_id = ${p.id}::uuid),
+    annotations as (delete from agent_annotations where agent_id = ${p.id}::uuid),
+    registrations as (delete from agent_generator_registrations where agent_id = ${p.id}::uuid)
+  update agents set deleted_at = now(), ${touched} where id = ${p.id}::uuid and deleted_at is null`,
 )
 
 const Invited = z.object({ invited_generator_ids: z.array(z.string()) })
@@ -65,10 +111,11 @@ export const recordHeartbeat = count(
 /** Only a change is written: connection state by compare-and-set, so one of many processes makes the transition. */
 export const markConnected = count(
   'agents.markConnected',
-  (p: Slots<{ agent_id: string; agent_version: string | null }>) => `
+  (p: Slots<{ agent_id: string; agent_version: string | null; facts: string | null }>) => `
   update agents set connection_state = 'connected', connected_at = case when connection_state = 'connected' then connected_at else now() end,
-    agent_version = coalesce(${p.agent_version}::text, agent_version)
-  where id = ${p.agent_id}::uuid and (connection_state <> 'connected' or agent_version is distinct from coalesce(${p.agent_version}::text, agent_version))`,
+    agent_version = coalesce(${p.agent_version}::text, agent_version), facts = coalesce(${p.facts}::jsonb, facts)
+  where id = ${p.agent_id}::uuid and (connection_state <> 'connected' or agent_version is distinct from coalesce(${p.agent_version}::text, agent_version)
+    or facts is distinct from coalesce(${p.facts}::jsonb, facts))`,
 )
 
 /** A sign of life that is no heartbeat: a status report. */

@@ -1,7 +1,7 @@
 // Generators: whoever submits desired state.
 import { Generator } from '@brokkr/contract/generator.ts'
 import { z } from 'zod'
-import { maybe, one, rows, type Slots } from './sql.ts'
+import { count, maybe, one, rows, type Slots, touched } from './sql.ts'
 
 const columns = `id, name, description, is_active, is_system, last_active_at, created_at, updated_at, deleted_at`
 
@@ -48,4 +48,38 @@ export const liveAmong = rows(
   z.object({ id: z.string() }),
   (p: Slots<{ ids: string[] }>) => `
   select id from generators where id = any(${p.ids}::uuid[]) and deleted_at is null`,
+)
+
+/** Held until the transaction ends, so that what was read is still true when it is changed. */
+export const lock = maybe(
+  'generators.lock',
+  Generator,
+  (p: Slots<{ id: string }>) => `select ${columns} from generators where id = ${p.id}::uuid and deleted_at is null for no key update`,
+)
+
+export const update = one(
+  'generators.update',
+  Generator,
+  (p: Slots<{ id: string; name: string; description: string | null; is_active: boolean }>) => `
+  update generators set name = ${p.name}, description = ${p.description}, is_active = ${p.is_active}, ${touched}
+  where id = ${p.id}::uuid returning ${columns}`,
+)
+
+export const setPak = one(
+  'generators.setPak',
+  Generator,
+  (p: Slots<{ id: string; pak_hash: string; pak_short: string }>) => `
+  update generators set pak_hash = ${p.pak_hash}, pak_short = ${p.pak_short}, ${touched} where id = ${p.id}::uuid returning ${columns}`,
+)
+
+export const markDeleted = count(
+  'generators.markDeleted',
+  (p: Slots<{ id: string }>) => `update generators set deleted_at = now(), ${touched} where id = ${p.id}::uuid`,
+)
+
+export const names = rows(
+  'generators.names',
+  Generator.pick({ id: true, name: true }),
+  (p: Slots<{ limit: number }>) => `
+  select id, name from generators where deleted_at is null and not is_system order by name, id limit ${p.limit}::int`,
 )

@@ -1,7 +1,7 @@
 // Which agent takes stacks of which generator: the gate between tenants.
 import { Registration } from '@brokkr/contract/agent.ts'
 import { z } from 'zod'
-import { count, maybe, one, type Slots } from './sql.ts'
+import { count, maybe, one, rows, type Slots } from './sql.ts'
 
 export const insert = one(
   'registrations.insert',
@@ -31,4 +31,31 @@ export const countOf = one(
   z.object({ held: z.int() }),
   (p: Slots<{ agent_id: string }>) => `
   select count(*) as held from agent_generator_registrations where agent_id = ${p.agent_id}::uuid`,
+)
+
+export const ofAgent = rows(
+  'registrations.ofAgent',
+  Registration,
+  (p: Slots<{ agent_id: string; limit: number }>) => `
+  select id, agent_id, generator_id, registered_at from agent_generator_registrations where agent_id = ${p.agent_id}::uuid
+  order by registered_at desc, id desc limit ${p.limit}::int`,
+)
+
+export const ofGenerator = rows(
+  'registrations.ofGenerator',
+  Registration,
+  (p: Slots<{ generator_id: string; limit: number }>) => `
+  select id, agent_id, generator_id, registered_at from agent_generator_registrations where generator_id = ${p.generator_id}::uuid
+  order by registered_at desc, id desc limit ${p.limit}::int`,
+)
+
+export const remove = count(
+  'registrations.remove',
+  (p: Slots<{ agent_id: string; generator_id: string }>) => `
+  delete from agent_generator_registrations where agent_id = ${p.agent_id}::uuid and generator_id = ${p.generator_id}::uuid`,
+)
+
+export const removeAllOf = count(
+  'registrations.removeAllOf',
+  (p: Slots<{ generator_id: string }>) => `delete from agent_generator_registrations where generator_id = ${p.generator_id}::uuid`,
 )

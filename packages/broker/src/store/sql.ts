@@ -69,3 +69,6 @@ function slotsInto(order: string[]): object {
     },
   )
 }
+
+/** A row's time of change, always another than before: whoever holds the earlier one can tell. */
+export const touched = `updated_at = greatest(now(), updated_at + interval '1 microsecond')`

@@ -2,9 +2,11 @@
 // the writing transaction took one.
 import { Stack } from '@brokkr/contract/stack.ts'
 import { z } from 'zod'
-import { count, maybe, one, rows, type Slots } from './sql.ts'
+import { carries, type MarkFilter } from './carries.ts'
+import { count, maybe, one, rows, type Slots, touched } from './sql.ts'
 
 const columns = `id, name, description, generator_id, created_at, updated_at, deleted_at, drift`
+const qualified = (name: string) => columns.replaceAll(/\w+/g, (column) => `${name}.${column}`)
 const takeNumber = `last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id()`
 
 export const insert = one(
@@ -20,13 +22,36 @@ export const get = maybe(
   (p: Slots<{ id: string }>) => `select ${columns} from stacks where id = ${p.id}::uuid and deleted_at is null`,
 )
 
+export interface StackFilter extends MarkFilter {
+  readonly generator_id: string | null
+  readonly name: string | null
+}
 export const list = rows(
   'stacks.list',
   Stack,
-  (p: Slots<{ generator_id: string | null; name: string | null; limit: number }>) => `
-  select ${columns} from stacks
+  (p: Slots<StackFilter & { limit: number }>) => `
+  select ${columns} from stacks s
   where deleted_at is null and (${p.generator_id}::uuid is null or generator_id = ${p.generator_id}) and (${p.name}::text is null or name = ${p.name})
+    and ${carries(p, { labels: 'stack_labels', annotations: 'stack_annotations', owner: 'stack_id', is: 's.id' })}
   order by name, id limit ${p.limit}::int`,
+)
+
+/** Held until the transaction ends, so that what was read is still true when it is changed. */
+export const lock = maybe(
+  'stacks.lock',
+  Stack,
+  (p: Slots<{ id: string }>) => `select ${columns} from stacks where id = ${p.id}::uuid and deleted_at is null for no key update`,
+)
+
+/** A changed name or drift reaches agents and takes a number; a changed description does neither. */
+export const update = one(
+  'stacks.update',
+  Stack,
+  (p: Slots<{ id: string; name: string; description: string | null; drift: string; takes_number: boolean }>) => `
+  update stacks set name = ${p.name}, description = ${p.description}, drift = ${p.drift}, ${touched},
+    last_sequence = last_sequence + case when ${p.takes_number}::boolean then 1 else 0 end,
+    sequence_xid = case when ${p.takes_number}::boolean then pg_current_xact_id() else sequence_xid end
+  where id = ${p.id}::uuid returning ${columns}`,
 )
 
 const Taken = z.object({ sequence_id: z.int(), head_sequence_id: z.int().nullable() })
@@ -46,12 +71,27 @@ export const setHead = count(
   update stacks set head_object_id = ${p.object_id}::uuid, updated_at = now() where id = ${p.stack_id}::uuid`,
 )
 
-export const markDeleted = maybe(
+export const setHeads = count(
+  'stacks.setHeads',
+  (p: Slots<{ stack_ids: string[]; object_ids: string[] }>) => `
+  update stacks s set head_object_id = h.object_id, updated_at = now()
+  from unnest(${p.stack_ids}::uuid[], ${p.object_ids}::uuid[]) as h (stack_id, object_id) where s.id = h.stack_id`,
+)
+
+export const liveOf = rows(
+  'stacks.liveOf',
+  z.object({ id: z.string() }),
+  (p: Slots<{ generator_id: string }>) => `
+  select id from stacks where generator_id = ${p.generator_id}::uuid and deleted_at is null order by id`,
+)
+
+/** The numbers the deletions took, of those that were still live. */
+export const markDeleted = rows(
   'stacks.markDeleted',
-  z.object({ sequence_id: z.int() }),
-  (p: Slots<{ stack_id: string }>) => `
-  update stacks set ${takeNumber}, deleted_at = now(), updated_at = now() where id = ${p.stack_id}::uuid and deleted_at is null
-  returning last_sequence as sequence_id`,
+  z.object({ stack_id: z.string(), sequence_id: z.int() }),
+  (p: Slots<{ stack_ids: string[] }>) => `
+  update stacks set ${takeNumber}, deleted_at = now(), ${touched} where id = any(${p.stack_ids}::uuid[]) and deleted_at is null
+  returning id as stack_id, last_sequence as sequence_id`,
 )
 
 const Owner = z.object({ generator_id: z.string(), is_deleted: z.boolean() })
@@ -59,4 +99,13 @@ export const ownerOf = maybe(
   'stacks.ownerOf',
   Owner,
   (p: Slots<{ id: string }>) => `select generator_id, deleted_at is not null as is_deleted from stacks where id = ${p.id}::uuid`,
+)
+
+/** Every stack an agent has, whole: a short list would read as a removal. */
+export const ofAgent = rows(
+  'stacks.ofAgent',
+  Stack,
+  (p: Slots<{ agent_id: string }>) => `
+  select ${qualified('s')} from agent_targets t join stacks s on s.id = t.stack_id and s.deleted_at is null
+  where t.agent_id = ${p.agent_id}::uuid order by s.id`,
 )

@@ -1,6 +1,6 @@
 // What agents follow and report: the stream, status and events.
 import { ApiError } from '@brokkr/contract/error.ts'
-import { recordAgentEvent } from '../../actions/record-agent-event.ts'
+import { recordAgentEvent, recordAgentEvents } from '../../actions/record-agent-events.ts'
 import { recordStatus } from '../../actions/record-status.ts'
 import type { BrokerDeps } from '../../deps.ts'
 import { formOf } from '../../feed/form.ts'
@@ -49,3 +49,30 @@ export const handleListEvents: Handler<'listEvents', BrokerDeps> = ({ sql }, { p
 
 export const handleCreateEvent: Handler<'createEvent', BrokerDeps> = (deps, request) =>
   recordAgentEvent(deps, { agentId: request.params.id, event: request.body, by: actorOf(request) })
+
+export const handleCreateEvents: Handler<'createEvents', BrokerDeps> = async (deps, request) => ({
+  results: await recordAgentEvents(deps, { agentId: request.params.id, events: request.body.events, by: actorOf(request) }),
+})
+
+export const handleListAgentEvents: Handler<'listAgentEvents', BrokerDeps> = ({ sql }, { query }) => {
+  const filter = {
+    generator_id: query.pak_id ?? null,
+    stack_id: query.stack_id ?? null,
+    agent_id: query.agent_id ?? null,
+    event_type: query.event_type ?? null,
+    since: query.since ?? null,
+  }
+  const list =
+    query.agent_id !== undefined
+      ? agentEvents.listOfAgentByTime
+      : query.stack_id !== undefined
+        ? agentEvents.listOfStackByTime
+        : agentEvents.listByTime
+  return list(sql, { ...filter, limit: listMax })
+}
+
+export const handleGetAgentEvent: Handler<'getAgentEvent', BrokerDeps> = async ({ sql }, { params }) => {
+  const event = await agentEvents.get(sql, { id: params.id })
+  if (event === null) throw new ApiError('agent_event_not_found', 'no such event')
+  return event
+}

@@ -1,20 +1,25 @@
-// Stacks, their labels, and how every agent stands to them.
+// Stacks, and how every agent stands to them.
 import { ApiError } from '@brokkr/contract/error.ts'
 import { createStack } from '../../actions/create-stack.ts'
 import { deleteStack } from '../../actions/delete-stack.ts'
-import { addStackLabel, removeStackLabel } from '../../actions/label-stack.ts'
+import { updateStack } from '../../actions/update-stack.ts'
 import type { BrokerDeps } from '../../deps.ts'
 import * as agentStackStatus from '../../store/agent-stack-status.ts'
-import * as labels from '../../store/labels.ts'
 import * as stacks from '../../store/stacks.ts'
 import * as wanted from '../../store/wanted.ts'
 import type { Handler } from '../handler.ts'
 import { actorOf } from './actor.ts'
+import { marksOf } from './marks-of.ts'
 
 const listMax = 10_000
 
 export const handleListStacks: Handler<'listStacks', BrokerDeps> = ({ sql }, { query, principal }) =>
-  stacks.list(sql, { name: query.name ?? null, generator_id: principal.kind === 'generator' ? principal.id : null, limit: listMax })
+  stacks.list(sql, {
+    name: query.name ?? null,
+    generator_id: principal.kind === 'generator' ? principal.id : (query.pak_id ?? null),
+    ...marksOf(query),
+    limit: listMax,
+  })
 
 export const handleCreateStack: Handler<'createStack', BrokerDeps> = (deps, request) => {
   const { name, description, generator_id, labels: wantedLabels, annotations, drift } = request.body
@@ -35,17 +40,13 @@ export const handleGetStack: Handler<'getStack', BrokerDeps> = async ({ sql }, {
   return stack
 }
 
+export const handleUpdate: Handler<'updateStack', BrokerDeps> = (deps, request) => {
+  const { id, name, description, drift, generator_id, deleted_at } = request.body
+  return updateStack(deps, { stackId: request.params.id, id, name, description, drift, generator_id, deleted_at, by: actorOf(request) })
+}
+
 export const handleDeleteStack: Handler<'deleteStack', BrokerDeps> = (deps, request) =>
   deleteStack(deps, { stackId: request.params.id, by: actorOf(request) })
-
-export const handleListLabels: Handler<'stacksListLabels', BrokerDeps> = ({ sql }, { params }) =>
-  labels.ofStack(sql, { stack_id: params.id })
-
-export const handleAddLabel: Handler<'stacksAddLabel', BrokerDeps> = (deps, request) =>
-  addStackLabel(deps, { stackId: request.params.id, label: request.body, by: actorOf(request) })
-
-export const handleRemoveLabel: Handler<'stacksRemoveLabel', BrokerDeps> = (deps, request) =>
-  removeStackLabel(deps, { stackId: request.params.id, label: request.params.label, by: actorOf(request) })
 
 export const handleGetStatus: Handler<'getStackStatus', BrokerDeps> = async ({ sql, config }, { params }) => {
   const [state] = await wanted.statesOf(sql, { stack_ids: [params.id] })
