@@ -54,10 +54,19 @@ program
     (await import('./commands/describe.ts')).describe(globals(), { what, name, ...options }),
   )
 
-program
-  .command('broker')
-  .description('run the broker (settings: BROKKR_CONFIG_FILE, BROKKR__SECTION__KEY)')
+const broker = program.command('broker').description('the broker and its database (settings: BROKKR_CONFIG_FILE, BROKKR__SECTION__KEY)')
+broker
+  .command('serve', { isDefault: true })
+  .description('run the broker; also without a word behind `broker`')
   .action(async () => (await import('@brokkr/broker/main.ts')).runBroker({ env: process.env }))
+broker
+  .command('migrate')
+  .description('bring the schema to this release and end')
+  .action(async () => (await import('./commands/broker.ts')).migrateCommand())
+broker
+  .command('reseal')
+  .description('seal everything stored anew under broker.encryption_key, so that older keys can be dropped')
+  .action(async () => (await import('./commands/broker.ts')).resealCommand())
 program
   .command('agent')
   .description('run the agent of one cluster (settings: BROKKR_CONFIG_FILE, BROKKR__AGENT__KEY)')
