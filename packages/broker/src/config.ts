@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { type ConfigOf, count, optional, port, requiredSecret, seconds, secret, secretList, setting } from '@brokkr/runtime/config-table.ts'
 import { z } from 'zod'
+import { isSampleHash } from './domain/sample-keys.ts'
 
 const span = z.tuple([seconds, seconds])
 const hexKey = z.string().regex(/^[0-9a-f]{64}$/i, 'must be 64 hex digits (32 bytes)')
@@ -62,7 +63,11 @@ export type BrokerConfig = ConfigOf<typeof brokerTable>
 
 type Problems = { path: string; problem: string }[]
 
-export const checkBrokerConfig = (config: BrokerConfig): Problems => [...hostProblems(config), ...keyProblems(config)]
+export const checkBrokerConfig = (config: BrokerConfig): Problems => [
+  ...hostProblems(config),
+  ...keyProblems(config),
+  ...sampleProblems(config),
+]
 
 /** Plain HTTP stays on loopback, unless somebody in front does TLS and the operator says so. */
 function hostProblems({ server }: BrokerConfig): Problems {
@@ -88,6 +93,12 @@ function keyProblems({ broker }: BrokerConfig): Problems {
     ]
   if (key === null || older === null || key.equals(older)) return []
   return [{ path: 'broker.webhook_encryption_key', problem: 'differs from broker.encryption_key, of which it is the older name: keep one' }]
+}
+
+function sampleProblems({ broker }: BrokerConfig): Problems {
+  if (broker.pak_hash === null || broker.allow_sample_pak || !isSampleHash(broker.pak_hash)) return []
+  const problem = 'is the hash of a published sample key, which everybody knows: make a key of your own, or leave it empty and one is made'
+  return [{ path: 'broker.pak_hash', problem }]
 }
 
 export const listenHost = ({ server }: BrokerConfig): string => server.host ?? (server.tls_terminated_elsewhere ? '0.0.0.0' : '127.0.0.1')

@@ -22,7 +22,10 @@ import { handlers } from './http/routes/index.ts'
 import type { Denied } from './http/serve.ts'
 import { startHttp } from './http/server.ts'
 import { statusPage } from './http/status-page.ts'
+import { guardKeyFile } from './key-file.ts'
 import { openStore } from './open-store.ts'
+import { watchSampleKeys } from './sample-key-watch.ts'
+import * as adminRole from './store/admin-role.ts'
 import * as credentials from './store/credentials.ts'
 import { version } from './version.ts'
 
@@ -90,9 +93,18 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
       schema: config.database.schema,
       settings: config.feed,
       brokerName: `${hostname()}-${process.pid}`,
-      onCredential: (kind, id) => authenticator.dropCredential(kind as Principal['kind'], id),
+      onCredential: (kind, id) => {
+        authenticator.dropCredential(kind as Principal['kind'], id)
+        if (kind === 'admin') sampleKeys?.wake()
+      },
     })
     onClose('feed', () => feed.stop())
+    const isLiveKey = async (hash: string) => (await adminRole.countLiveAmong(database, { hashes: [hash] })).live > 0
+    const { admin_pak_file: path, admin_pak_file_seconds: seconds } = config.broker
+    const keyFile = await guardKeyFile({ clock, log, isLiveKey }, { path, lifeMs: seconds * 1000 })
+    onClose('admin key file', () => keyFile.close())
+    const sampleKeys = watchSampleKeys({ sql: database, clock, log, metrics }, { isAllowed: config.broker.allow_sample_pak })
+    onClose('sample key watch', () => sampleKeys?.stop())
     const authenticator = createAuthenticator(
       {
         clock,
@@ -100,6 +112,7 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
         lookupCredential: (hash) => credentials.findByHash(database, { hash }),
         trusted: () => feed.trouble() === null,
         onAuthFailure: (failure) => audit.record(failedDeed(failure)),
+        onAccepted: ({ kind }) => void (kind === 'admin' && keyFile.used()),
       },
       { cacheTtlMs: () => config.broker.auth_cache_ttl_seconds * 1000 },
     )

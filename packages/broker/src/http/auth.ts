@@ -36,6 +36,8 @@ export interface AuthDeps {
   /** False while the feed is too old to tell of revocations; the cache then grants nothing. */
   readonly trusted: () => boolean
   readonly onAuthFailure: (failure: AuthFailure) => void
+  /** Told of every call whose key was accepted. */
+  readonly onAccepted?: (principal: Principal) => void
 }
 export interface AuthOptions {
   readonly cacheTtlMs: () => number
@@ -80,6 +82,7 @@ export function createAuthenticator(deps: AuthDeps, options: AuthOptions): Authe
       if (principal === null) throw fail(request, found, isInUrl ? 'credential_in_url' : found.is === 'pak' ? 'refused' : found.is)
       if (isInUrl) deps.onAuthFailure(describe(request, found, { reason: 'credential_in_url', isLimited: false }))
       results.inc({ result: 'accepted', kind: principal.kind })
+      deps.onAccepted?.(principal)
       return principal
     },
     dropCredential: (kind, id) => cache.drop(kind, id),

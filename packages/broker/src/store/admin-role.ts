@@ -8,6 +8,13 @@ export const countLive = one(
   () => `select count(*) as live from admin_role where deleted_at is null`,
 )
 
+export const countLiveAmong = one(
+  'admin_role.countLiveAmong',
+  z.object({ live: z.int() }),
+  (p: Slots<{ hashes: string[] }>) => `
+  select count(*) as live from admin_role where pak_hash = any(${p.hashes}::text[]) and deleted_at is null`,
+)
+
 export const insert = count(
   'admin_role.insert',
   (p: Slots<{ id: string; name: string; pak_hash: string; pak_short: string | null }>) => `
