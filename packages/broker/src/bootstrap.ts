@@ -24,7 +24,7 @@ export interface Bootstrapped {
 export async function bootstrap(deps: { sql: Sql }, settings: BootstrapSettings): Promise<Bootstrapped> {
   return deps.sql.begin(async (sql) => {
     // Several processes may start at once; the first one makes the rows, the others find them.
-    await adminRole.lockBootstrap(sql, {})
+    await adminRole.lock(sql, {})
     await ensureSystemGenerator(sql)
     const { live } = await adminRole.countLive(sql, {})
     const adminPakFile = live > 0 ? null : await firstAdminKey(sql, settings)
@@ -48,6 +48,9 @@ async function firstAdminKey(sql: Sql, settings: BootstrapSettings): Promise<str
     name: made === null ? 'configured' : 'first',
     pak_hash: made?.hash ?? settings.pak_hash!,
     pak_short: made?.short ?? null,
+    readonly: false,
+    scope: null,
+    expires_at: null,
   })
   await recordDeed(sql, { by: systemActor, action: 'pak.created', on: { type: 'pak', id } })
   if (made === null) return null

@@ -46,6 +46,7 @@ export const brokerTable = {
     manifest_validation: setting(z.enum(['lenient', 'strict']), 'lenient', { hot: true }),
   },
   feed: {
+    listen_url: secret(),
     poll_ms: setting(z.number().positive(), 1000, { hot: true }),
     ping_seconds: setting(seconds, 15),
     stale_seconds: setting(span, [5, 60]),

@@ -40,15 +40,29 @@ export interface KeyFileDeps {
   readonly clock: Clock
   readonly log: Log
   readonly isLiveKey: (hash: string) => Promise<boolean>
+  /** Whether an admin has called, this process or another one. */
+  readonly wasUsed: () => Promise<boolean>
 }
+
+/** The first call may reach another process than the one that wrote the file. */
+const lookEveryMs = 5_000
 
 /** Also takes over the file of a broker that was killed; a file that holds no live key of this database is not ours to touch. */
 export async function guardKeyFile(deps: KeyFileDeps, options: { path: string; lifeMs: number }): Promise<KeyFileGuard> {
   const ageMs = await ageOfOurs(deps, options.path)
   if (ageMs === null) return { used: () => undefined, close: async () => undefined }
   let removed: Promise<void> | null = null
-  const remove = (why: string): Promise<void> => (removed ??= removeFile(deps.log, options.path, why).finally(() => timer.cancel()))
+  const remove = (why: string): Promise<void> => {
+    timer.cancel()
+    look.cancel()
+    return (removed ??= removeFile(deps.log, options.path, why))
+  }
   const timer = deps.clock.setTimer(Math.max(0, options.lifeMs - ageMs), () => void remove('its time is over'))
+  const lookAgain = async () => {
+    if (await deps.wasUsed().catch(() => false)) return remove('an admin has called')
+    if (removed === null) look = deps.clock.setTimer(lookEveryMs, () => void lookAgain())
+  }
+  let look = deps.clock.setTimer(lookEveryMs, () => void lookAgain())
   return { used: () => void remove('an admin has called'), close: () => remove('the broker stops') }
 }
 

@@ -27,6 +27,7 @@ import { openStore } from './open-store.ts'
 import { watchSampleKeys } from './sample-key-watch.ts'
 import * as adminRole from './store/admin-role.ts'
 import * as credentials from './store/credentials.ts'
+import { createUsageWriter } from './usage-writer.ts'
 import { version } from './version.ts'
 
 /** `brokkr broker`: reads the configuration, serves until a signal ends it. */
@@ -85,6 +86,8 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
     onClose('database', () => database.close())
     const audit = createAuditWriter({ sql: database, clock, log, metrics }, { flushMs: 1000 })
     onClose('audit', () => audit.close())
+    const usage = createUsageWriter({ sql: database, clock, log }, { flushMs: 5_000 })
+    onClose('usage', () => usage.close())
     const feed = startFeed({
       database,
       seal,
@@ -100,8 +103,9 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
     })
     onClose('feed', () => feed.stop())
     const isLiveKey = async (hash: string) => (await adminRole.countLiveAmong(database, { hashes: [hash] })).live > 0
+    const wasUsed = async () => (await adminRole.wasUsed(database, {})).used
     const { admin_pak_file: path, admin_pak_file_seconds: seconds } = config.broker
-    const keyFile = await guardKeyFile({ clock, log, isLiveKey }, { path, lifeMs: seconds * 1000 })
+    const keyFile = await guardKeyFile({ clock, log, isLiveKey, wasUsed }, { path, lifeMs: seconds * 1000 })
     onClose('admin key file', () => keyFile.close())
     const sampleKeys = watchSampleKeys({ sql: database, clock, log, metrics }, { isAllowed: config.broker.allow_sample_pak })
     onClose('sample key watch', () => sampleKeys?.stop())
@@ -112,7 +116,10 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
         lookupCredential: (hash) => credentials.findByHash(database, { hash }),
         trusted: () => feed.trouble() === null,
         onAuthFailure: (failure) => audit.record(failedDeed(failure)),
-        onAccepted: ({ kind }) => void (kind === 'admin' && keyFile.used()),
+        onAccepted: ({ kind, id }) => {
+          usage.used(kind, id)
+          if (kind === 'admin') keyFile.used()
+        },
       },
       { cacheTtlMs: () => config.broker.auth_cache_ttl_seconds * 1000 },
     )

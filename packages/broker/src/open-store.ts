@@ -25,15 +25,10 @@ interface StoreDeps {
 export async function openStore(deps: StoreDeps, config: BrokerConfig, firstRows: (sql: Database) => Promise<void>): Promise<Store> {
   const { version, applied } = await migrated(deps, config)
   deps.log.info('schema ready', { version, applied })
-  const database = openDatabase({
-    url: config.database.url.reveal(),
-    schema: config.database.schema,
-    poolSize: config.database.pool_size,
-    onIdleError: (error) => deps.log.debug('idle database connection lost', { error }),
-  })
+  const database = openPool(config, { poolSize: config.database.pool_size, log: deps.log })
   try {
     await firstRows(database)
-    const seal = createSeal(keysOf(config))
+    const seal = sealOf(config)
     await checkKeys({ sql: database, seal })
     return { database, seal }
   } catch (error) {
@@ -42,9 +37,21 @@ export async function openStore(deps: StoreDeps, config: BrokerConfig, firstRows
   }
 }
 
+export const openPool = ({ database, feed }: BrokerConfig, { poolSize, log }: { poolSize: number; log: Log }): Database =>
+  openDatabase({
+    url: database.url.reveal(),
+    ...(feed.listen_url === null ? {} : { sessionUrl: feed.listen_url.reveal() }),
+    schema: database.schema,
+    poolSize,
+    // One line per connection would be a storm; the feed says once that the database has gone.
+    onIdleError: (error) => log.debug('idle database connection lost', { error }),
+  })
+
+export const sealOf = (config: BrokerConfig): Seal => createSeal(keysOf(config))
+
 const waitMs = 30_000
 
-async function migrated({ clock, log }: StoreDeps, { database }: BrokerConfig): Promise<MigrationOutcome> {
+export async function migrated({ clock, log }: StoreDeps, { database }: BrokerConfig): Promise<MigrationOutcome> {
   const startedMs = clock.monotonicMs()
   for (let failures = 1; ; failures += 1) {
     try {

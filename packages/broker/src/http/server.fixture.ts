@@ -193,6 +193,7 @@ const bodies = (about: typeof present): Partial<Record<EndpointName, unknown>> =
   createStack: { name: 's', generator_id: about.generator },
   stacksAddLabel: 'env:prod',
   createDeploymentObject: { yaml_content: 'a: 1' },
+  createAdminPak: { name: 'p' },
 })
 
 export interface CallOptions {

@@ -1,7 +1,7 @@
 // Generators: whoever submits desired state.
 import { Generator } from '@brokkr/contract/generator.ts'
 import { z } from 'zod'
-import { maybe, one, rows, type Slots } from './sql.ts'
+import { count, maybe, one, rows, type Slots } from './sql.ts'
 
 const columns = `id, name, description, is_active, is_system, last_active_at, created_at, updated_at, deleted_at`
 
@@ -48,4 +48,10 @@ export const liveAmong = rows(
   z.object({ id: z.string() }),
   (p: Slots<{ ids: string[] }>) => `
   select id from generators where id = any(${p.ids}::uuid[]) and deleted_at is null`,
+)
+
+/** Not in the feed: last activity is nothing that anybody follows. */
+export const touch = count(
+  'generators.touch',
+  (p: Slots<{ ids: string[] }>) => `update generators set last_active_at = now() where id = any(${p.ids}::uuid[]) and deleted_at is null`,
 )

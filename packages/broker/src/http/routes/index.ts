@@ -1,6 +1,7 @@
 // Every handler by the name of its endpoint; the compiler finds the missing one.
 import type { BrokerDeps } from '../../deps.ts'
 import type { Handlers } from '../handler.ts'
+import * as adminPaks from './admin-paks.ts'
 import * as reports from './agent-reports.ts'
 import * as agents from './agents.ts'
 import * as auth from './auth.ts'
@@ -40,4 +41,8 @@ export const handlers: Handlers<BrokerDeps> = {
   createDeploymentObject: objects.handleCreate,
   listDeploymentObjects: objects.handleList,
   getDeploymentObject: objects.handleGet,
+  listAdminPaks: adminPaks.handleList,
+  createAdminPak: adminPaks.handleCreate,
+  rotateAdminPak: adminPaks.handleRotate,
+  revokeAdminPak: adminPaks.handleRevoke,
 }
