@@ -1,6 +1,6 @@
 // The one table of endpoints by name. A name here is the key of the permission table, the client's method and, in snake
 // case, the operationId of the OpenAPI document.
-import { verifyPak } from './admin.ts'
+import { createAdminPak, listAdminPaks, revokeAdminPak, rotateAdminPak, verifyPak } from './admin.ts'
 import { createAgent, deleteAgent, getAgent, listAgents, recordHeartbeat, rotateAgentPak, searchAgent, updateAgent } from './agent.ts'
 import {
   agentsAddAnnotation,
@@ -93,6 +93,10 @@ export const endpoints = {
   createDeploymentObject,
   listDeploymentObjects,
   getDeploymentObject,
+  listAdminPaks,
+  createAdminPak,
+  rotateAdminPak,
+  revokeAdminPak,
 } as const satisfies Record<string, Endpoint>
 
 export type Endpoints = typeof endpoints

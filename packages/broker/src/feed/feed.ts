@@ -22,7 +22,7 @@ import { type FeedView, startReader } from './reader.ts'
 import { Registry } from './registry.ts'
 import { Ring } from './ring.ts'
 import type { AgentStream, ByeReason } from './stream.ts'
-import { createWatches } from './watch.ts'
+import { createWatches, type WatchWish } from './watch.ts'
 
 export interface FeedSettings {
   readonly poll_ms: number
@@ -62,7 +62,7 @@ export interface Feed {
   readonly readCursor: (text: string) => Cursor | null
   /** `answer` takes the response over once nothing can be refused any more. */
   openStream(answer: () => ServerResponse, who: { agentId: string; expiresAtMs: number | null }, wished: StreamWish): Promise<void>
-  openWatch(answer: () => ServerResponse, kinds: ReadonlySet<string>): void
+  openWatch(answer: () => ServerResponse, wish: WatchWish): void
   readonly streams: number
   /** Nothing new; every stream gets a bye and its place. The reader goes on until stop(). */
   drain(): Promise<void>
@@ -81,6 +81,7 @@ export function startFeed(deps: FeedDeps): Feed {
   const onControl = (row: ChangeRow) => {
     if (row.object_id === null) return
     deps.onCredential(row.object_kind, row.object_id)
+    watches.closeOf(`${row.object_kind} ${row.object_id}`)
     if (row.object_kind === 'agent') for (const stream of registry.all()) if (stream.agentId === row.object_id) stream.end('revoked', 0)
   }
   const publisher = createPublisher({
@@ -165,10 +166,10 @@ export function startFeed(deps: FeedDeps): Feed {
     wake: createWaker({ sql: database, log, channel, onWake: reader.wake }),
     trouble,
     readCursor: (text) => (reader.view === null ? null : readCursor(reader.view.cursorKey, text)),
-    openWatch: (answer, kinds) => {
+    openWatch: (answer, wish) => {
       refuseWhenDraining()
       requireView(reader.view, trouble())
-      watches.open(answer(), kinds)
+      watches.open(answer(), wish)
     },
     get streams() {
       return registry.size

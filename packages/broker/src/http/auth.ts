@@ -36,6 +36,8 @@ export interface AuthDeps {
   /** False while the feed is too old to tell of revocations; the cache then grants nothing. */
   readonly trusted: () => boolean
   readonly onAuthFailure: (failure: AuthFailure) => void
+  /** Told of every call whose key was accepted. */
+  readonly onAccepted?: (principal: Principal) => void
 }
 export interface AuthOptions {
   readonly cacheTtlMs: () => number
@@ -51,6 +53,8 @@ export interface AuthRequest extends Caller {
 export interface Authenticator {
   /** Throws `unauthorized` or, when an address has failed too often, `rate_limited`. */
   authenticate(request: AuthRequest): Promise<Principal>
+  /** Calls `onDead` when the caller's credential dies or changes, until it is released: for what is still arriving. */
+  hold(principal: Principal, onDead: () => void): () => void
   /** A key died or its reach changed. */
   dropCredential(kind: Principal['kind'], id: string): void
   /** Everything is asked for anew: the feed was lost, or another history began. */
@@ -63,6 +67,7 @@ export function createAuthenticator(deps: AuthDeps, options: AuthOptions): Authe
     ...(options.cacheEntriesMax === undefined ? {} : { entriesMax: options.cacheEntriesMax }),
   })
   const bucket = createFailureBucket(deps, options.failures)
+  const holds = createHolds()
   const results = deps.metrics.counter('brokkr_auth_total', 'Credentials checked', ['result', 'kind'])
   const lookups = deps.metrics.counter('brokkr_auth_cache_total', 'Looks into the cache of credentials', ['result'])
 
@@ -80,10 +85,33 @@ export function createAuthenticator(deps: AuthDeps, options: AuthOptions): Authe
       if (principal === null) throw fail(request, found, isInUrl ? 'credential_in_url' : found.is === 'pak' ? 'refused' : found.is)
       if (isInUrl) deps.onAuthFailure(describe(request, found, { reason: 'credential_in_url', isLimited: false }))
       results.inc({ result: 'accepted', kind: principal.kind })
+      deps.onAccepted?.(principal)
       return principal
     },
-    dropCredential: (kind, id) => cache.drop(kind, id),
+    hold: (principal, onDead) => holds.add(`${principal.kind} ${principal.id}`, onDead),
+    dropCredential: (kind, id) => {
+      cache.drop(kind, id)
+      holds.call(`${kind} ${id}`)
+    },
     dropAll: () => cache.clear(),
+  }
+}
+
+/** Who wants to know when which credential dies. */
+function createHolds() {
+  const byKey = new Map<string, Set<() => void>>()
+  return {
+    add: (key: string, onDead: () => void) => {
+      const held = byKey.get(key) ?? new Set()
+      byKey.set(key, held.add(onDead))
+      return () => {
+        held.delete(onDead)
+        if (held.size === 0 && byKey.get(key) === held) byKey.delete(key)
+      }
+    },
+    call: (key: string) => {
+      for (const onDead of byKey.get(key) ?? []) onDead()
+    },
   }
 }
 

@@ -101,4 +101,8 @@ export const rules = {
   createDeploymentObject: stackOwner,
   listDeploymentObjects: stackOwner,
   getDeploymentObject: { who: ['A', 'Go', 'At'], denied: associated, thing: { kind: 'deploymentObject', in: 'params', field: 'id' } },
+  listAdminPaks: adminOnly,
+  createAdminPak: adminOnly,
+  rotateAdminPak: adminOnly,
+  revokeAdminPak: adminOnly,
 } as const satisfies Record<EndpointName, Rule>

@@ -2,7 +2,7 @@
 // nothing is called "next", and what was refused never reaches the step behind it.
 import type { Endpoint } from '@brokkr/contract/endpoint.ts'
 import type { EndpointName } from '@brokkr/contract/endpoints.ts'
-import type { ErrorCode } from '@brokkr/contract/error.ts'
+import { ApiError, type ErrorCode } from '@brokkr/contract/error.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Authenticator } from './auth.ts'
 import { asManifestFault, type BodyCaps, capOf, parseBody } from './body.ts'
@@ -46,8 +46,16 @@ export async function serve(deps: ServeDeps, route: Route, exchange: Exchange): 
   const query = once(() => route.validators.query(exchange.query))
   const body = once(() => readBody(deps, route, { exchange, query }))
   const wanted = { name: route.name, principal, rawParams: exchange.rawParams, params, query, body }
-  await exchange.race(checkPermit({ things: live.things, onDenied: (_, code) => live.onDenied(deniedOf(exchange, wanted, code)) }, wanted))
-  const input = { params: params(), query: query(), body: await exchange.race(body()) }
+  // A credential that dies while its body still arrives opens nothing any more.
+  const release = live.authenticator.hold(principal, () => exchange.fail(new ApiError('unauthorized', 'the key was revoked')))
+  try {
+    const onDenied = (_: PermitRequest, code: ErrorCode) => live.onDenied(deniedOf(exchange, wanted, code))
+    await exchange.race(checkPermit({ things: live.things, onDenied }, wanted))
+    await exchange.race(body())
+  } finally {
+    release()
+  }
+  const input = { params: params(), query: query(), body: await body() }
   return exchange.race(handle(live, route.name, { ...input, ...contextOf(exchange, principal) }))
 }
 

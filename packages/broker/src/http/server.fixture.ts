@@ -207,6 +207,7 @@ const bodies = (about: typeof present): Partial<Record<EndpointName, unknown>> =
   stacksAddAnnotation: { stack_id: about.stack, key: 'tier', value: 'web' },
   rollbackStack: { sequence_id: 1 },
   createDeploymentObject: { yaml_content: 'a: 1' },
+  createAdminPak: { name: 'p' },
 })
 
 export interface CallOptions {

@@ -5,6 +5,8 @@ import type { Sql } from './sql.ts'
 
 export interface DatabaseOptions {
   readonly url: string
+  /** Where `connect` goes: past a pooler that would break LISTEN; the same as `url` when left out. */
+  readonly sessionUrl?: string
   readonly schema: string
   readonly poolSize: number
   readonly statementTimeoutMs?: number
@@ -27,7 +29,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     query: (named) => runNamed(pool, named),
     begin: (work) => inTransaction(pool, work),
     connect: async () => {
-      const client = new pg.Client(config)
+      const client = new pg.Client({ ...config, connectionString: options.sessionUrl ?? options.url, connectionTimeoutMillis: 10_000 })
       await client.connect()
       return client
     },

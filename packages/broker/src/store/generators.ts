@@ -83,3 +83,9 @@ export const names = rows(
   (p: Slots<{ limit: number }>) => `
   select id, name from generators where deleted_at is null and not is_system order by name, id limit ${p.limit}::int`,
 )
+
+/** Not in the feed: last activity is nothing that anybody follows. */
+export const touch = count(
+  'generators.touch',
+  (p: Slots<{ ids: string[] }>) => `update generators set last_active_at = now() where id = any(${p.ids}::uuid[]) and deleted_at is null`,
+)

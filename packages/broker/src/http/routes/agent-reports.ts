@@ -34,10 +34,12 @@ function waitOf(wait: string | undefined): number | null {
 }
 
 /** Kinds an admin may follow over the whole feed: `scope=kind:stack`. */
-export const handleWatch: Handler<'watch', BrokerDeps> = async ({ feed }, { query, reply }) => {
+export const handleWatch: Handler<'watch', BrokerDeps> = async ({ feed }, { query, principal, reply }) => {
   const kinds = query.scope.map((scope) => /^kind:([a-z_]+)$/.exec(scope)?.[1])
   if (kinds.includes(undefined)) throw new ApiError('invalid_query_parameter', 'scope is kind:<object kind>, for example kind:stack')
-  feed.openWatch(() => reply.hijack().response, new Set(kinds as string[]))
+  const expiresAtMs = principal.expiresAt === null ? null : Date.parse(principal.expiresAt)
+  const rests = [`${principal.kind} ${principal.id}`]
+  feed.openWatch(() => reply.hijack().response, { kinds: new Set(kinds as string[]), rests, expiresAtMs })
   return answered
 }
 

@@ -1,6 +1,7 @@
 // Every handler by the name of its endpoint; the compiler finds the missing one.
 import type { BrokerDeps } from '../../deps.ts'
 import type { Handlers } from '../handler.ts'
+import * as adminPaks from './admin-paks.ts'
 import * as agentMarks from './agent-marks.ts'
 import * as agentReach from './agent-reach.ts'
 import * as reports from './agent-reports.ts'
@@ -68,4 +69,8 @@ export const handlers: Handlers<BrokerDeps> = {
   createDeploymentObject: objects.handleCreate,
   listDeploymentObjects: objects.handleList,
   getDeploymentObject: objects.handleGet,
+  listAdminPaks: adminPaks.handleList,
+  createAdminPak: adminPaks.handleCreate,
+  rotateAdminPak: adminPaks.handleRotate,
+  revokeAdminPak: adminPaks.handleRevoke,
 }
