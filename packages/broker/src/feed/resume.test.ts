@@ -61,7 +61,8 @@ test('[S16] a cursor below the floor leads to a snapshot, never to a silent part
   first.close()
   const { floor_xid: before } = (await world.sql<{ floor_xid: string }>('select floor_xid::text from feed_state'))[0]!
   // Raised past the cursor at this very moment: the process may not have polled since.
-  await world.sql(`update feed_state set floor_xid = pg_current_xact_id()`)
+  // One more than this statement's own number: the cursor may end right below it.
+  await world.sql('update feed_state set floor_xid = (pg_current_xact_id()::text::bigint + 1)::text::xid8')
   const again = await world.follow(agent, { cursor })
   expect(await again.frame('snapshot_begin')).toMatchObject({ reason: 'gone' })
   expect((await again.frame('snapshot_end')).count).toBe(1)
