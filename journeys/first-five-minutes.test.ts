@@ -1,3 +1,4 @@
+// needs: kubernetes, postgres
 // What a newcomer sees: `brokkr up` on an empty folder brings the broker first, then the practice cluster, an agent and a demo
 // that really runs; the command line shows it; a new revision goes through; down ends all of it.
 import { writeFile } from 'node:fs/promises'
@@ -5,7 +6,6 @@ import { join } from 'node:path'
 import { cacheDir } from '@brokkr/local/cache.ts'
 import { isSameProcess } from '@brokkr/local/process-table.ts'
 import { readState } from '@brokkr/local/supervisor-state.ts'
-import '@brokkr/testing/kube.ts'
 import { type ProgramProcess, startProgram } from '@brokkr/testing/program.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { expect, test } from 'vitest'

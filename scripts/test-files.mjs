@@ -66,7 +66,7 @@ function describeTest(root, path) {
     ? /(?:from|import) '(?:@brokkr\/testing|\.)\/([a-z-]+)\.ts'/g
     : /(?:from|import) '@brokkr\/testing\/([a-z-]+)\.ts'/g
   const modules = texts.flatMap((one) => [...one.matchAll(pattern)].map((m) => m[1]))
-  // A test below the testing package cannot import it; it says what it needs in its first line.
+  // A test that imports no such module (it lies below the testing package, or starts the product itself) says it in its first line.
   const marked = /^\/\/ needs: ([a-z, ]+)/.exec(text)?.[1]?.split(/, */) ?? []
   const wanted = new Set([...modules.flatMap((name) => partOfModule[name] ?? []), ...marked])
   return {

@@ -41,9 +41,10 @@ export function socketPathOf(runFolder: string): string {
   return `${runFolder}/owner/socket`
 }
 
+/** Where the owner of this run's servers listens. */
+export type ServersPath = string
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where the owner of this run's servers listens. */
-    brokkrServers: string
+    brokkrServers: ServersPath
   }
 }
