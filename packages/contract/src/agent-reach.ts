@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { AgentTarget, Registration } from './agent.ts'
 import { endpoint } from './endpoint.ts'
 import { Stack } from './stack.ts'
-import { AgentId, byId, StackId } from './wire.ts'
+import { AgentId, byId, pageQuery, StackId } from './wire.ts'
 
 const params = byId(AgentId)
 
@@ -12,10 +12,10 @@ export const listTargets = endpoint({
   path: '/api/v1/agents/{id}/targets',
   summary: 'Stacks that reach an agent, and why',
   params,
-  query: z.object({ reason: z.enum(['explicit', 'label', 'annotation', 'all']).default('explicit') }),
+  query: z.object({ reason: z.enum(['explicit', 'label', 'annotation', 'all']).default('explicit'), ...pageQuery }),
   success: 200,
   response: z.array(AgentTarget),
-  errors: ['agent_not_found', 'agent_pak_mismatch'],
+  errors: ['agent_not_found', 'agent_pak_mismatch', 'invalid_cursor'],
 })
 
 export const addTarget = endpoint({
@@ -61,7 +61,8 @@ export const listAgentRegistrations = endpoint({
   path: '/api/v1/agents/{id}/registrations',
   summary: 'Generators an agent is registered with, newest first',
   params,
+  query: z.object(pageQuery),
   success: 200,
   response: z.array(Registration),
-  errors: ['agent_not_found', 'agent_pak_mismatch'],
+  errors: ['agent_not_found', 'agent_pak_mismatch', 'invalid_cursor'],
 })

@@ -2,7 +2,21 @@
 // agent-marks.ts, what reaches an agent in agent-reach.ts.
 import { z } from 'zod'
 import { endpoint } from './endpoint.ts'
-import { AgentId, AnnotationKey, AnnotationValue, byId, GeneratorId, Label, markQuery, rowTimes, StackId, Timestamp, Uuid } from './wire.ts'
+import {
+  AgentId,
+  AnnotationKey,
+  AnnotationValue,
+  byId,
+  deletedQuery,
+  GeneratorId,
+  Label,
+  markQuery,
+  pageQuery,
+  rowTimes,
+  StackId,
+  Timestamp,
+  Uuid,
+} from './wire.ts'
 
 export const Agent = z.object({
   id: AgentId,
@@ -51,10 +65,10 @@ export const listAgents = endpoint({
   method: 'GET',
   path: '/api/v1/agents',
   summary: 'Agents by name; filters must all hold',
-  query: z.object({ name: z.string().optional(), status: z.string().optional(), ...markQuery }),
+  query: z.object({ name: z.string().optional(), status: z.string().optional(), ...markQuery, ...deletedQuery, ...pageQuery }),
   success: 200,
   response: z.array(Agent),
-  errors: ['generator_required'],
+  errors: ['generator_required', 'invalid_cursor'],
 })
 
 export const createAgent = endpoint({
@@ -89,6 +103,7 @@ export const getAgent = endpoint({
   path: '/api/v1/agents/{id}',
   summary: 'One agent',
   params,
+  query: z.object(deletedQuery),
   success: 200,
   response: Agent,
   errors: ['agent_not_found', 'agent_pak_mismatch'],
@@ -103,7 +118,7 @@ export const updateAgent = endpoint({
   bodyKind: 'lenient',
   success: 200,
   response: Agent,
-  errors: ['agent_not_found', 'agent_pak_mismatch', 'invalid_agent', 'unique_violation'],
+  errors: ['agent_not_found', 'agent_pak_mismatch', 'invalid_agent', 'unique_violation', 'precondition_failed'],
 })
 
 export const deleteAgent = endpoint({

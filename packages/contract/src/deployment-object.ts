@@ -2,7 +2,7 @@
 // stack deployed.
 import { z } from 'zod'
 import { endpoint } from './endpoint.ts'
-import { AgentId, byId, DeploymentObjectId, rowTimes, StackId, Timestamp } from './wire.ts'
+import { AgentId, byId, DeploymentObjectId, deletedQuery, pageQuery, rowTimes, StackId, Timestamp } from './wire.ts'
 
 export const DeploymentObject = z.object({
   id: DeploymentObjectId,
@@ -83,10 +83,10 @@ export const listDeploymentObjects = endpoint({
   path: '/api/v1/stacks/{id}/deployment-objects',
   summary: 'Live revisions of a stack, newest first',
   params: byId(StackId),
-  query: z.object({ content: z.boolean().default(true) }),
+  query: z.object({ content: z.boolean().default(true), ...deletedQuery, ...pageQuery }),
   success: 200,
   response: z.array(DeploymentObject),
-  errors: ['stack_not_found', 'stack_not_owned'],
+  errors: ['stack_not_found', 'stack_not_owned', 'invalid_cursor'],
 })
 
 export const getDeploymentObject = endpoint({
@@ -94,6 +94,7 @@ export const getDeploymentObject = endpoint({
   path: '/api/v1/deployment-objects/{id}',
   summary: 'One revision; with Accept: application/yaml its raw text',
   params: byId(DeploymentObjectId),
+  query: z.object(deletedQuery),
   success: 200,
   response: DeploymentObject,
   errors: ['deployment_object_not_found', 'generator_not_associated', 'agent_not_associated'],

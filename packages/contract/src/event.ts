@@ -1,7 +1,7 @@
 // Agent events: the history of what an agent did. Status (stream.ts) is the present, events are the past.
 import { z } from 'zod'
 import { endpoint } from './endpoint.ts'
-import { AgentId, byId, DeploymentObjectId, GeneratorId, rowTimes, StackId, Timestamp, Uuid } from './wire.ts'
+import { AgentId, byId, DeploymentObjectId, deletedQuery, GeneratorId, pageQuery, rowTimes, StackId, Timestamp, Uuid } from './wire.ts'
 
 const Resource = z.object({
   group: z.string(),
@@ -63,9 +63,10 @@ export const listEvents = endpoint({
   path: '/api/v1/agents/{id}/events',
   summary: 'Events of an agent, newest first',
   params: byId(AgentId),
+  query: z.object({ ...deletedQuery, ...pageQuery }),
   success: 200,
   response: z.array(AgentEvent),
-  errors: ['agent_not_found', 'agent_pak_mismatch'],
+  errors: ['agent_not_found', 'agent_pak_mismatch', 'invalid_cursor'],
 })
 
 export const createEvent = endpoint({
@@ -109,9 +110,12 @@ export const listAgentEvents = endpoint({
     agent_id: AgentId.optional(),
     event_type: z.string().optional(),
     since: Timestamp.optional(),
+    ...deletedQuery,
+    ...pageQuery,
   }),
   success: 200,
   response: z.array(AgentEvent),
+  errors: ['invalid_cursor'],
 })
 
 export const getAgentEvent = endpoint({
@@ -119,6 +123,7 @@ export const getAgentEvent = endpoint({
   path: '/api/v1/agent-events/{id}',
   summary: 'One event',
   params: byId(Uuid),
+  query: z.object(deletedQuery),
   success: 200,
   response: AgentEvent,
   errors: ['agent_event_not_found'],

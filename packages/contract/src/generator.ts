@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { Registration } from './agent.ts'
 import { endpoint } from './endpoint.ts'
-import { AgentId, byId, GeneratorId, rowTimes, Timestamp } from './wire.ts'
+import { AgentId, byId, deletedQuery, GeneratorId, pageQuery, rowTimes, Timestamp } from './wire.ts'
 
 export const Generator = z.object({
   id: GeneratorId,
@@ -20,9 +20,10 @@ export const listGenerators = endpoint({
   method: 'GET',
   path: '/api/v1/generators',
   summary: 'Generators by name, without system ones',
-  query: z.object({ name: z.string().optional() }),
+  query: z.object({ name: z.string().optional(), ...deletedQuery, ...pageQuery }),
   success: 200,
   response: z.array(Generator),
+  errors: ['invalid_cursor'],
 })
 
 export const createGenerator = endpoint({
@@ -42,6 +43,7 @@ export const getGenerator = endpoint({
   path: '/api/v1/generators/{id}',
   summary: 'One generator',
   params,
+  query: z.object(deletedQuery),
   success: 200,
   response: Generator,
   errors: ['generator_not_found', 'generator_not_owned'],
@@ -61,7 +63,7 @@ export const updateGenerator = endpoint({
   }),
   success: 200,
   response: Generator,
-  errors: ['not_found', 'generator_not_owned', 'immutable_field', 'unique_violation'],
+  errors: ['not_found', 'generator_not_owned', 'immutable_field', 'unique_violation', 'precondition_failed'],
 })
 
 export const deleteGenerator = endpoint({
@@ -111,15 +113,18 @@ export const listGeneratorRegisteredAgents = endpoint({
   path: '/api/v1/generators/{id}/registered-agents',
   summary: 'Registrations of a generator, newest first',
   params,
+  query: z.object(pageQuery),
   success: 200,
   response: z.array(Registration),
-  errors: ['generator_not_found', 'not_authorized', 'system_generator_not_a_tenant'],
+  errors: ['generator_not_found', 'not_authorized', 'system_generator_not_a_tenant', 'invalid_cursor'],
 })
 
 export const listPaks = endpoint({
   method: 'GET',
   path: '/api/v1/paks',
   summary: 'Names of the generators, for choosing a tenant',
+  query: z.object(pageQuery),
   success: 200,
   response: z.array(z.object({ id: GeneratorId, name: z.string() })),
+  errors: ['invalid_cursor'],
 })

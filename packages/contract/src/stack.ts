@@ -8,9 +8,11 @@ import {
   AnnotationValue,
   byId,
   DeploymentObjectId,
+  deletedQuery,
   GeneratorId,
   Label,
   markQuery,
+  pageQuery,
   rowTimes,
   StackId,
   Timestamp,
@@ -72,10 +74,10 @@ export const listStacks = endpoint({
   method: 'GET',
   path: '/api/v1/stacks',
   summary: 'Stacks by name; filters must all hold, pak_id names a generator and is read from admins',
-  query: z.object({ pak_id: GeneratorId.optional(), name: z.string().optional(), ...markQuery }),
+  query: z.object({ pak_id: GeneratorId.optional(), name: z.string().optional(), ...markQuery, ...deletedQuery, ...pageQuery }),
   success: 200,
   response: z.array(Stack),
-  errors: ['stacks_list_denied'],
+  errors: ['stacks_list_denied', 'invalid_cursor'],
 })
 
 export const createStack = endpoint({
@@ -100,6 +102,7 @@ export const getStack = endpoint({
   path: '/api/v1/stacks/{id}',
   summary: 'One stack',
   params,
+  query: z.object(deletedQuery),
   success: 200,
   response: Stack,
   errors: ['stack_not_found', 'stack_not_owned'],
@@ -120,7 +123,7 @@ export const updateStack = endpoint({
   }),
   success: 200,
   response: Stack,
-  errors: ['stack_not_found', 'stack_not_owned', 'stack_id_mismatch', 'immutable_field', 'unique_violation'],
+  errors: ['stack_not_found', 'stack_not_owned', 'stack_id_mismatch', 'immutable_field', 'unique_violation', 'precondition_failed'],
 })
 
 export const deleteStack = endpoint({

@@ -13,6 +13,8 @@ export interface AgentChange {
   readonly name: string | undefined
   readonly cluster_name: string | undefined
   readonly status: string | undefined
+  /** Throws when the caller read an older one. */
+  readonly precondition: (row: { readonly updated_at: string }) => void
   readonly by: Actor
 }
 
@@ -21,6 +23,7 @@ export async function updateAgent(deps: { sql: Sql; wakeFeed: () => void }, inpu
   const agent = await deps.sql.begin(async (sql) => {
     const before = await agents.lock(sql, { id })
     if (before === null) throw new ApiError('agent_not_found', 'no such agent')
+    input.precondition(before)
     const after = {
       name: name === undefined ? before.name : requireName(name, 'name', 'invalid_agent'),
       cluster_name: cluster_name === undefined ? before.cluster_name : requireName(cluster_name, 'cluster_name', 'invalid_agent'),

@@ -17,6 +17,8 @@ export interface GeneratorChange {
   readonly description: Sent<string>
   readonly is_active: Sent<boolean>
   readonly is_system: Sent<boolean>
+  /** Throws when the caller read an older one. */
+  readonly precondition: (row: { readonly updated_at: string }) => void
   readonly by: Actor
 }
 
@@ -25,6 +27,7 @@ export async function updateGenerator(deps: { sql: Sql; wakeFeed: () => void }, 
   const generator = await deps.sql.begin(async (sql) => {
     const before = await generators.lock(sql, { id })
     if (before === null) throw new ApiError('not_found', 'no such generator')
+    input.precondition(before)
     requireUnchanged('id', input.id, before.id)
     requireUnchanged('is_system', input.is_system, before.is_system)
     const after = {

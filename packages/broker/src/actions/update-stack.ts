@@ -18,6 +18,8 @@ export interface StackChange {
   readonly drift: Sent<Stack['drift']>
   readonly generator_id: Sent<string>
   readonly deleted_at: Sent<string>
+  /** Throws when the caller read an older one. */
+  readonly precondition: (row: { readonly updated_at: string }) => void
   readonly by: Actor
 }
 
@@ -27,6 +29,7 @@ export async function updateStack(deps: { sql: Sql; wakeFeed: () => void }, inpu
   const stack = await deps.sql.begin(async (sql) => {
     const before = await stacks.lock(sql, { id })
     if (before === null) throw new ApiError('stack_not_found', 'no such stack')
+    input.precondition(before)
     requireUnchanged<string>('generator_id', input.generator_id, before.generator_id)
     requireUnchanged('deleted_at', input.deleted_at, before.deleted_at)
     const after = {

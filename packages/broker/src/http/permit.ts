@@ -24,6 +24,8 @@ export interface Thing {
   readonly field: string
   /** A deleted one still counts, for admins and for agents that have to remove it. */
   readonly deletedToo?: true
+  /** With include_deleted a deleted one is shown to admins, or to its owner too. */
+  readonly shows?: 'admins' | 'owner'
   /** The code of its absence, where it is not the usual one of its kind. */
   readonly missing?: ErrorCode
 }
@@ -46,7 +48,7 @@ export const rules = {
   listAgents: { who: ['A', 'G'], denied: 'generator_required' },
   createAgent: adminOnly,
   searchAgent: { who: ['A', 'Ag'], denied: 'agent_pak_mismatch', thing: { kind: 'namedAgent', in: 'query', field: 'name' } },
-  getAgent: agentItself,
+  getAgent: { ...agentItself, thing: { ...agent, shows: 'admins' } },
   updateAgent: agentItself,
   deleteAgent: adminOnly,
   rotateAgentPak: agentItself,
@@ -66,14 +68,14 @@ export const rules = {
   agentStream: agentAlone,
   reportStatus: agentAlone,
   watch: adminOnly,
-  listEvents: agentItself,
+  listEvents: { ...agentItself, thing: { ...agent, shows: 'admins' } },
   createEvent: agentItself,
   createEvents: agentAlone,
   listAgentEvents: adminOnly,
   getAgentEvent: adminOnly,
   listGenerators: adminOnly,
   createGenerator: adminOnly,
-  getGenerator: generatorItself,
+  getGenerator: { ...generatorItself, thing: { ...generator, shows: 'admins' } },
   updateGenerator: { ...generatorItself, thing: { ...generator, missing: 'not_found' } },
   deleteGenerator: generatorItself,
   rotateGeneratorPak: generatorItself,
@@ -87,7 +89,7 @@ export const rules = {
     denied: 'stack_create_denied',
     ownGenerator: { field: 'generator_id', denied: 'stack_generator_mismatch' },
   },
-  getStack: stackOwner,
+  getStack: { ...stackOwner, thing: { ...stack, shows: 'admins' } },
   updateStack: stackOwner,
   deleteStack: stackOwner,
   rollbackStack: stackOwner,
@@ -99,8 +101,12 @@ export const rules = {
   stacksRemoveAnnotation: stackOwner,
   getStackStatus: stackOwner,
   createDeploymentObject: stackOwner,
-  listDeploymentObjects: stackOwner,
-  getDeploymentObject: { who: ['A', 'Go', 'At'], denied: associated, thing: { kind: 'deploymentObject', in: 'params', field: 'id' } },
+  listDeploymentObjects: { ...stackOwner, thing: { ...stack, shows: 'owner' } },
+  getDeploymentObject: {
+    who: ['A', 'Go', 'At'],
+    denied: associated,
+    thing: { kind: 'deploymentObject', in: 'params', field: 'id', shows: 'owner' },
+  },
   listAdminPaks: adminOnly,
   createAdminPak: adminOnly,
   rotateAdminPak: adminOnly,

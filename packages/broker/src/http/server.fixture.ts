@@ -74,9 +74,9 @@ export const credentials = (): CredentialRow[] => [
 const things: Things = {
   stack: async (stackId) => (stackId === ids.stack ? { generatorId: ids.owner } : null),
   deploymentObject: async (objectId) => (objectId === ids.object ? { stackId: ids.stack, generatorId: ids.owner } : null),
-  agentExists: async (agentId) => agentId === ids.itself || agentId === ids.foreignAgent,
+  agent: async (agentId) => (agentId === ids.itself || agentId === ids.foreignAgent ? {} : null),
   agentNamed: async (name) => (name === ids.itself ? { agentId: ids.itself } : null),
-  generatorExists: async (generatorId) => generatorId === ids.owner,
+  generator: async (generatorId) => (generatorId === ids.owner ? {} : null),
   agentHasStack: async (agentId, stackId) => agentId === ids.itself && stackId === ids.stack,
 }
 

@@ -1,7 +1,8 @@
 // The history agents report, and the acknowledgements that polling agents rest on.
 import { AgentEvent } from '@brokkr/contract/event.ts'
+import { Uuid } from '@brokkr/contract/wire.ts'
 import { z } from 'zod'
-import { count, maybe, rows, type Slots } from './sql.ts'
+import { count, maybe, rows, type Slots, type TimeKey } from './sql.ts'
 
 const columns = `id, agent_id, deployment_object_id, event_type, status, message, created_at, updated_at, deleted_at,
   (detail->>'sequence_id')::bigint as sequence_id, (detail->>'attempt')::bigint as attempt, detail->>'error_code' as error_code,
@@ -31,14 +32,28 @@ export const amongOfAgent = rows(
 export const get = maybe(
   'agent_events.get',
   AgentEvent,
-  (p: Slots<{ id: string }>) => `select ${columns} from agent_events where id = ${p.id}::uuid and deleted_at is null`,
+  (p: Slots<{ id: string; with_deleted: boolean }>) => `
+  select ${columns} from agent_events where id = ${p.id}::uuid and (deleted_at is null or ${p.with_deleted}::boolean)`,
+)
+
+/** A page of a list: place and weight of each event. The events themselves are read by id once it is clear how many fit. */
+const Place = z.object({ id: Uuid, created_at: z.string(), bytes: z.int() })
+const place = `id, created_at, coalesce(octet_length(message), 0) + coalesce(pg_column_size(detail), 0) as bytes`
+
+export const among = rows(
+  'agent_events.among',
+  AgentEvent,
+  (p: Slots<{ ids: string[] }>) => `select ${columns} from agent_events where id = any(${p.ids}::uuid[])`,
 )
 
 export const listOfAgent = rows(
   'agent_events.listOfAgent',
-  AgentEvent,
-  (p: Slots<{ agent_id: string; limit: number }>) => `
-  select ${columns} from agent_events where agent_id = ${p.agent_id}::uuid and deleted_at is null order by created_at desc, id desc limit ${p.limit}::int`,
+  Place,
+  (p: Slots<TimeKey & { agent_id: string; with_deleted: boolean; limit: number }>) => `
+  select ${place} from agent_events
+  where agent_id = ${p.agent_id}::uuid and (created_at, id) < (${p.after_at}::timestamptz, ${p.after_id}::uuid)
+    and (deleted_at is null or ${p.with_deleted}::boolean)
+  order by created_at desc, id desc limit ${p.limit}::int`,
 )
 
 export interface EventFilter {
@@ -47,15 +62,17 @@ export interface EventFilter {
   readonly agent_id: string | null
   readonly event_type: string | null
   readonly since: string | null
+  readonly with_deleted: boolean
 }
 /** Three ways in, so that each is led by its own index: all events by time, those of one stack, those of one agent. */
 const oldestFirst = (name: string, led: (p: Slots<EventFilter>) => string) =>
   rows(
     `agent_events.${name}`,
-    AgentEvent,
-    (p: Slots<EventFilter & { limit: number }>) => `
-  select ${columns} from agent_events e
-  where ${led(p)} and deleted_at is null and created_at >= coalesce(${p.since}::timestamptz, '-infinity')
+    Place,
+    (p: Slots<EventFilter & TimeKey & { limit: number }>) => `
+  select ${place} from agent_events e
+  where ${led(p)} and (created_at, id) > (${p.after_at}::timestamptz, ${p.after_id}::uuid)
+    and created_at >= coalesce(${p.since}::timestamptz, '-infinity') and (deleted_at is null or ${p.with_deleted}::boolean)
     and (${p.stack_id}::uuid is null or stack_id = ${p.stack_id}) and (${p.agent_id}::uuid is null or agent_id = ${p.agent_id})
     and (${p.event_type}::text is null or event_type = ${p.event_type})
     and (${p.generator_id}::uuid is null or exists (select from stacks s where s.id = e.stack_id and s.generator_id = ${p.generator_id}))

@@ -3,7 +3,7 @@
 import { AgentTarget } from '@brokkr/contract/agent.ts'
 import { AgentId } from '@brokkr/contract/wire.ts'
 import { z } from 'zod'
-import { count, maybe, one, rows, type Slots } from './sql.ts'
+import { count, maybe, one, rows, type Slots, type TimeKey } from './sql.ts'
 
 const reasons = `array_remove(array[case when explicit then 'explicit' end, case when by_label then 'label' end, case when by_annotation then 'annotation' end], null) as reasons`
 
@@ -75,12 +75,12 @@ export const dropExplicit = one(
 
 export const list = rows(
   'agent_targets.list',
-  AgentTarget,
-  (p: Slots<{ agent_id: string; reason: string }>) => `
-  select id, agent_id, stack_id, ${reasons} from agent_targets
-  where agent_id = ${p.agent_id}::uuid
+  AgentTarget.extend({ created_at: z.string() }),
+  (p: Slots<TimeKey & { agent_id: string; reason: string; limit: number }>) => `
+  select id, agent_id, stack_id, ${reasons}, created_at from agent_targets
+  where agent_id = ${p.agent_id}::uuid and (created_at, id) < (${p.after_at}::timestamptz, ${p.after_id}::uuid)
     and (${p.reason}::text = 'all' or (${p.reason} = 'explicit' and explicit) or (${p.reason} = 'label' and by_label) or (${p.reason} = 'annotation' and by_annotation))
-  order by created_at desc, id desc limit 10000`,
+  order by created_at desc, id desc limit ${p.limit}::int`,
 )
 
 /** The agent has the stack for any reason, or still has to remove it. */

@@ -2,7 +2,7 @@
 import { Agent } from '@brokkr/contract/agent.ts'
 import { z } from 'zod'
 import { carries, type MarkFilter } from './carries.ts'
-import { count, maybe, rows, type Slots, touched } from './sql.ts'
+import { count, maybe, type NameKey, rows, type Slots, touched } from './sql.ts'
 
 const columns = `a.id, a.name, a.cluster_name, a.status, l.last_heartbeat, l.k8s_reachable, l.k8s_api_latency_ms, l.k8s_reported_at,
   a.created_at, a.updated_at, a.deleted_at, a.connection_state, l.last_seen_at, a.agent_version, a.facts`
@@ -30,7 +30,8 @@ export const insert = count(
 export const get = maybe(
   'agents.get',
   Agent,
-  (p: Slots<{ id: string }>) => `select ${columns} from ${source} where a.id = ${p.id}::uuid and a.deleted_at is null`,
+  (p: Slots<{ id: string; with_deleted?: boolean }>) => `
+  select ${columns} from ${source} where a.id = ${p.id}::uuid and (a.deleted_at is null or ${p.with_deleted}::boolean)`,
 )
 
 export const find = maybe(
@@ -46,17 +47,23 @@ export interface AgentFilter extends MarkFilter {
   /** Only those registered with this generator. */
   readonly generator_id: string | null
 }
-export const list = rows(
-  'agents.list',
-  Agent,
-  (p: Slots<AgentFilter & { limit: number }>) => `
+/** Three ways in, so that each is led by its own index. */
+const listing = (name: string, led: (p: Slots<AgentFilter>) => string) =>
+  rows(
+    `agents.${name}`,
+    Agent,
+    (p: Slots<AgentFilter & NameKey & { limit: number }>) => `
   select ${columns} from ${source}
-  where a.deleted_at is null and (${p.name}::text is null or a.name = ${p.name}) and (${p.status}::text is null or a.status = ${p.status})
+  where ${led(p)} and (a.name, a.id) > (${p.after_name}::text, ${p.after_id}::uuid)
+    and (${p.name}::text is null or a.name = ${p.name}) and (${p.status}::text is null or a.status = ${p.status})
     and (${p.generator_id}::uuid is null
-         or exists (select from agent_generator_registrations r where r.agent_id = a.id and r.generator_id = ${p.generator_id}))
+         or a.id in (select r.agent_id from agent_generator_registrations r where r.generator_id = ${p.generator_id}))
     and ${carries(p, { labels: 'agent_labels', annotations: 'agent_annotations', owner: 'agent_id', is: 'a.id' })}
   order by a.name, a.id limit ${p.limit}::int`,
-)
+  )
+export const list = listing('list', () => 'a.deleted_at is null')
+export const listNamed = listing('listNamed', (p) => `a.deleted_at is null and a.name = ${p.name}::text`)
+export const listWithDeleted = listing('listWithDeleted', () => 'true')
 
 /** Held until the transaction ends, so that what was read is still true when it is changed. */
 export const lock = maybe(

@@ -1,4 +1,5 @@
-// The condition that a thing carries every label and every annotation asked for; nothing asked holds for everything.
+// The condition that a thing carries every label and every annotation asked for; nothing asked holds for everything. Read as a
+// set, once, whatever the length of the list it filters.
 import type { Slots } from './sql.ts'
 
 export interface MarkFilter {
@@ -18,8 +19,8 @@ interface Marks {
 
 /** Each label and pair stands in the lists once. */
 export const carries = (p: Slots<MarkFilter>, { labels, annotations, owner, is }: Marks): string => `
-    (cardinality(${p.labels}::text[]) = 0
-      or (select count(*) from ${labels} m where m.${owner} = ${is} and m.label = any(${p.labels}::text[])) = cardinality(${p.labels}::text[]))
-    and (cardinality(${p.keys}::text[]) = 0
-      or (select count(*) from unnest(${p.keys}::text[], ${p.values}::text[]) as w (key, value)
-          join ${annotations} m on m.${owner} = ${is} and m.key = w.key and m.value = w.value) = cardinality(${p.keys}::text[]))`
+    (cardinality(${p.labels}::text[]) = 0 or ${is} in (
+      select m.${owner} from ${labels} m where m.label = any(${p.labels}::text[]) group by m.${owner} having count(*) = cardinality(${p.labels}::text[])))
+    and (cardinality(${p.keys}::text[]) = 0 or ${is} in (
+      select m.${owner} from unnest(${p.keys}::text[], ${p.values}::text[]) as w (key, value)
+      join ${annotations} m on m.key = w.key and m.value = w.value group by m.${owner} having count(*) = cardinality(${p.keys}::text[])))`

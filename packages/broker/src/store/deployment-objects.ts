@@ -60,14 +60,18 @@ export const insertMarkers = count(
 export const get = maybe(
   'deployment_objects.get',
   Row,
-  (p: Slots<{ id: string }>) => `select ${columns} from deployment_objects where id = ${p.id}::uuid and deleted_at is null`,
+  (p: Slots<{ id: string; with_deleted?: boolean }>) => `
+  select ${columns} from deployment_objects where id = ${p.id}::uuid and (deleted_at is null or ${p.with_deleted}::boolean)`,
 )
 
-export const listLive = rows(
-  'deployment_objects.listLive',
-  Row,
-  (p: Slots<{ stack_id: string; limit: number }>) => `
-  select ${columns} from deployment_objects where stack_id = ${p.stack_id}::uuid and deleted_at is null order by sequence_id desc limit ${p.limit}::int`,
+/** Without their texts, which are read by id once it is clear how many fit. */
+export const list = rows(
+  'deployment_objects.list',
+  Row.omit({ yaml_sealed: true }).extend({ yaml_bytes: z.int() }),
+  (p: Slots<{ stack_id: string; after_sequence: number; with_deleted: boolean; limit: number }>) => `
+  select ${columns.replace('yaml_sealed', 'yaml_bytes')} from deployment_objects
+  where stack_id = ${p.stack_id}::uuid and sequence_id < ${p.after_sequence}::bigint and (deleted_at is null or ${p.with_deleted}::boolean)
+  order by sequence_id desc limit ${p.limit}::int`,
 )
 
 export const markDeletedOf = count(
@@ -94,12 +98,12 @@ export const headOf = maybe(
   select ${columns} from deployment_objects where stack_id = ${p.stack_id}::uuid and deleted_at is null order by sequence_id desc limit 1`,
 )
 
-const Owner = z.object({ stack_id: z.string(), generator_id: z.string() })
+const Owner = z.object({ stack_id: z.string(), generator_id: z.string(), is_deleted: z.boolean() })
 export const ownerOf = maybe(
   'deployment_objects.ownerOf',
   Owner,
   (p: Slots<{ id: string }>) => `
-  select o.stack_id, s.generator_id from deployment_objects o join stacks s on s.id = o.stack_id where o.id = ${p.id}::uuid and o.deleted_at is null`,
+  select o.stack_id, s.generator_id, o.deleted_at is not null as is_deleted from deployment_objects o join stacks s on s.id = o.stack_id where o.id = ${p.id}::uuid`,
 )
 
 /** Where each of these belongs; an agent may still report on a revision that was deleted meanwhile. */

@@ -3,7 +3,7 @@
 import { Stack } from '@brokkr/contract/stack.ts'
 import { z } from 'zod'
 import { carries, type MarkFilter } from './carries.ts'
-import { count, maybe, one, rows, type Slots, touched } from './sql.ts'
+import { count, maybe, type NameKey, one, rows, type Slots, touched } from './sql.ts'
 
 const columns = `id, name, description, generator_id, created_at, updated_at, deleted_at, drift`
 const qualified = (name: string) => columns.replaceAll(/\w+/g, (column) => `${name}.${column}`)
@@ -19,22 +19,30 @@ export const insert = one(
 export const get = maybe(
   'stacks.get',
   Stack,
-  (p: Slots<{ id: string }>) => `select ${columns} from stacks where id = ${p.id}::uuid and deleted_at is null`,
+  (p: Slots<{ id: string; with_deleted?: boolean }>) => `
+  select ${columns} from stacks where id = ${p.id}::uuid and (deleted_at is null or ${p.with_deleted}::boolean)`,
 )
 
 export interface StackFilter extends MarkFilter {
   readonly generator_id: string | null
   readonly name: string | null
 }
-export const list = rows(
-  'stacks.list',
-  Stack,
-  (p: Slots<StackFilter & { limit: number }>) => `
+/** Four ways in, so that each is led by its own index. */
+const listing = (name: string, led: (p: Slots<StackFilter>) => string) =>
+  rows(
+    `stacks.${name}`,
+    Stack,
+    (p: Slots<StackFilter & NameKey & { limit: number }>) => `
   select ${columns} from stacks s
-  where deleted_at is null and (${p.generator_id}::uuid is null or generator_id = ${p.generator_id}) and (${p.name}::text is null or name = ${p.name})
+  where ${led(p)} and (name, id) > (${p.after_name}::text, ${p.after_id}::uuid)
+    and (${p.generator_id}::uuid is null or generator_id = ${p.generator_id}) and (${p.name}::text is null or name = ${p.name})
     and ${carries(p, { labels: 'stack_labels', annotations: 'stack_annotations', owner: 'stack_id', is: 's.id' })}
   order by name, id limit ${p.limit}::int`,
-)
+  )
+export const list = listing('list', () => 'deleted_at is null')
+export const listNamed = listing('listNamed', (p) => `deleted_at is null and name = ${p.name}::text`)
+export const listOwned = listing('listOwned', (p) => `deleted_at is null and generator_id = ${p.generator_id}::uuid`)
+export const listWithDeleted = listing('listWithDeleted', () => 'true')
 
 /** Held until the transaction ends, so that what was read is still true when it is changed. */
 export const lock = maybe(

@@ -5,12 +5,17 @@ import * as agentTargets from '../../store/agent-targets.ts'
 import * as registrations from '../../store/registrations.ts'
 import * as stacks from '../../store/stacks.ts'
 import type { Handler } from '../handler.ts'
+import { newestFirst, newestRegistered } from '../list-order.ts'
+import { page } from '../paging.ts'
 import { actorOf } from './actor.ts'
 
-const listMax = 10_000
-
-export const handleListTargets: Handler<'listTargets', BrokerDeps> = ({ sql }, { params, query }) =>
-  agentTargets.list(sql, { agent_id: params.id, reason: query.reason })
+export const handleListTargets: Handler<'listTargets', BrokerDeps> = ({ sql }, request) =>
+  page(request, newestFirst, {
+    name: 'listTargets',
+    cap: 10_000,
+    read: ({ after: [after_at, after_id], limit }) =>
+      agentTargets.list(sql, { agent_id: request.params.id, reason: request.query.reason, after_at, after_id, limit }),
+  })
 
 export const handleAddTarget: Handler<'addTarget', BrokerDeps> = (deps, request) =>
   addTarget(deps, { agentId: request.params.id, stackId: request.body.stack_id, bodyAgentId: request.body.agent_id, by: actorOf(request) })
@@ -21,5 +26,10 @@ export const handleRemoveTarget: Handler<'removeTarget', BrokerDeps> = (deps, re
 export const handleStacks: Handler<'getAssociatedStacks', BrokerDeps> = ({ sql }, { params }) =>
   stacks.ofAgent(sql, { agent_id: params.id })
 
-export const handleRegistrations: Handler<'listAgentRegistrations', BrokerDeps> = ({ sql }, { params }) =>
-  registrations.ofAgent(sql, { agent_id: params.id, limit: listMax })
+export const handleRegistrations: Handler<'listAgentRegistrations', BrokerDeps> = ({ sql }, request) =>
+  page(request, newestRegistered, {
+    name: 'listAgentRegistrations',
+    cap: 10_000,
+    read: ({ after: [after_at, after_id], limit }) =>
+      registrations.ofAgent(sql, { owner_id: request.params.id, after_at, after_id, limit }),
+  })

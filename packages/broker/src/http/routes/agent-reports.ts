@@ -1,14 +1,9 @@
-// What agents follow and report: the stream, status and events.
+// What agents follow and report: the stream and their status; and the watch.
 import { ApiError } from '@brokkr/contract/error.ts'
-import { recordAgentEvent, recordAgentEvents } from '../../actions/record-agent-events.ts'
 import { recordStatus } from '../../actions/record-status.ts'
 import type { BrokerDeps } from '../../deps.ts'
 import { formOf } from '../../feed/form.ts'
-import * as agentEvents from '../../store/agent-events.ts'
 import { answered, type Handler } from '../handler.ts'
-import { actorOf } from './actor.ts'
-
-const listMax = 1000
 
 export const handleStream: Handler<'agentStream', BrokerDeps> = async ({ feed }, { params, query, principal, headers, reply }) => {
   const holds = query.count === undefined || query.digest === undefined ? null : { count: query.count, digest: query.digest }
@@ -45,36 +40,3 @@ export const handleWatch: Handler<'watch', BrokerDeps> = async ({ feed }, { quer
 
 export const handleReportStatus: Handler<'reportStatus', BrokerDeps> = (deps, { params, body }) =>
   recordStatus(deps, { agentId: params.id, session: body.session, n: body.n, stacks: body.stacks, check: body.check })
-
-export const handleListEvents: Handler<'listEvents', BrokerDeps> = ({ sql }, { params }) =>
-  agentEvents.listOfAgent(sql, { agent_id: params.id, limit: listMax })
-
-export const handleCreateEvent: Handler<'createEvent', BrokerDeps> = (deps, request) =>
-  recordAgentEvent(deps, { agentId: request.params.id, event: request.body, by: actorOf(request) })
-
-export const handleCreateEvents: Handler<'createEvents', BrokerDeps> = async (deps, request) => ({
-  results: await recordAgentEvents(deps, { agentId: request.params.id, events: request.body.events, by: actorOf(request) }),
-})
-
-export const handleListAgentEvents: Handler<'listAgentEvents', BrokerDeps> = ({ sql }, { query }) => {
-  const filter = {
-    generator_id: query.pak_id ?? null,
-    stack_id: query.stack_id ?? null,
-    agent_id: query.agent_id ?? null,
-    event_type: query.event_type ?? null,
-    since: query.since ?? null,
-  }
-  const list =
-    query.agent_id !== undefined
-      ? agentEvents.listOfAgentByTime
-      : query.stack_id !== undefined
-        ? agentEvents.listOfStackByTime
-        : agentEvents.listByTime
-  return list(sql, { ...filter, limit: listMax })
-}
-
-export const handleGetAgentEvent: Handler<'getAgentEvent', BrokerDeps> = async ({ sql }, { params }) => {
-  const event = await agentEvents.get(sql, { id: params.id })
-  if (event === null) throw new ApiError('agent_event_not_found', 'no such event')
-  return event
-}

@@ -10,33 +10,43 @@ import type { BrokerDeps } from '../../deps.ts'
 import * as agents from '../../store/agents.ts'
 import * as annotations from '../../store/annotations.ts'
 import * as labels from '../../store/labels.ts'
+import { preconditionOf, tagged, withTag } from '../etag.ts'
 import type { Handler } from '../handler.ts'
+import { byName } from '../list-order.ts'
+import { page } from '../paging.ts'
 import { actorOf } from './actor.ts'
 import { marksOf } from './marks-of.ts'
+import { seesDeleted } from './sees-deleted.ts'
 
-const listMax = 10_000
-
-export const handleListAgents: Handler<'listAgents', BrokerDeps> = ({ sql }, { query, principal }) =>
-  agents.list(sql, {
+export const handleListAgents: Handler<'listAgents', BrokerDeps> = ({ sql }, request) => {
+  const { query, principal } = request
+  const filter = {
     name: query.name ?? null,
     status: query.status ?? null,
     generator_id: principal.kind === 'generator' ? principal.id : null,
     ...marksOf(query),
-    limit: listMax,
+  }
+  const list = seesDeleted(request) ? agents.listWithDeleted : query.name === undefined ? agents.list : agents.listNamed
+  return page(request, byName, {
+    name: 'listAgents',
+    cap: 10_000,
+    read: ({ after: [after_name, after_id], limit }) => list(sql, { ...filter, after_name, after_id, limit }),
   })
+}
 
 export const handleCreateAgent: Handler<'createAgent', BrokerDeps> = (deps, request) =>
   createAgent(deps, { ...request.body, by: actorOf(request) })
 
-export const handleGetAgent: Handler<'getAgent', BrokerDeps> = async ({ sql }, { params }) =>
-  found(await agents.get(sql, { id: params.id }))
+export const handleGetAgent: Handler<'getAgent', BrokerDeps> = async ({ sql }, request) =>
+  withTag(request, found(await agents.get(sql, { id: request.params.id, with_deleted: seesDeleted(request) })))
 
-export const handleSearch: Handler<'searchAgent', BrokerDeps> = async ({ sql }, { query }) =>
-  found(await agents.find(sql, { name: query.name ?? '', cluster_name: query.cluster_name ?? '' }))
+export const handleSearch: Handler<'searchAgent', BrokerDeps> = async ({ sql }, request) =>
+  withTag(request, found(await agents.find(sql, { name: request.query.name ?? '', cluster_name: request.query.cluster_name ?? '' })))
 
-export const handleUpdate: Handler<'updateAgent', BrokerDeps> = (deps, request) => {
+export const handleUpdate: Handler<'updateAgent', BrokerDeps> = async (deps, request) => {
   const { name, cluster_name, status } = request.body
-  return updateAgent(deps, { agentId: request.params.id, name, cluster_name, status, by: actorOf(request) })
+  const change = { agentId: request.params.id, name, cluster_name, status, precondition: preconditionOf(request), by: actorOf(request) }
+  return tagged(request, await updateAgent(deps, change))
 }
 
 export const handleDelete: Handler<'deleteAgent', BrokerDeps> = async (deps, request) => {

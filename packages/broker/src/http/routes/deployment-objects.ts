@@ -1,4 +1,5 @@
 // Revisions: submit, preview, go back, list, read.
+import type { DeploymentObject } from '@brokkr/contract/deployment-object.ts'
 import { ApiError } from '@brokkr/contract/error.ts'
 import { previewSubmission } from '../../actions/preview-submission.ts'
 import { rollbackStack } from '../../actions/rollback-stack.ts'
@@ -7,10 +8,13 @@ import type { BrokerDeps } from '../../deps.ts'
 import { readManifest } from '../../domain/read-manifest.ts'
 import { sealedYaml } from '../../domain/sealed-yaml.ts'
 import * as deploymentObjects from '../../store/deployment-objects.ts'
+import * as wanted from '../../store/wanted.ts'
+import { withTagOf } from '../etag.ts'
 import type { Handler } from '../handler.ts'
+import { highestSequence } from '../list-order.ts'
+import { page } from '../paging.ts'
 import { actorOf } from './actor.ts'
-
-const listMax = 100
+import { seesDeleted } from './sees-deleted.ts'
 
 export const handleCreate: Handler<'createDeploymentObject', BrokerDeps> = async (deps, request) => {
   const { yaml_content, is_deletion_marker } = request.body
@@ -45,17 +49,33 @@ export const handleRollback: Handler<'rollbackStack', BrokerDeps> = (deps, reque
   })
 }
 
-export const handleList: Handler<'listDeploymentObjects', BrokerDeps> = async ({ sql, seal }, { params, query }) => {
-  const rows = await deploymentObjects.listLive(sql, { stack_id: params.id, limit: listMax })
-  return rows.map((row) => objectOf(row, query.content ? seal.open(sealedYaml(row.id), row.yaml_sealed) : ''))
+export const handleList: Handler<'listDeploymentObjects', BrokerDeps> = async ({ sql, seal }, request) => {
+  const { params, query } = request
+  const with_deleted = seesDeleted(request, 'owners')
+  const rows = await page(request, highestSequence, {
+    name: 'listDeploymentObjects',
+    cap: 100,
+    read: ({ after: [after_sequence], limit }) => deploymentObjects.list(sql, { stack_id: params.id, after_sequence, with_deleted, limit }),
+    bytesOf: ({ yaml_bytes }) => 512 + (query.content ? yaml_bytes : 0),
+  })
+  const texts = query.content ? await textsOf({ sql, seal }, rows) : new Map<string, string>()
+  return rows.map((row) => ({ ...row, yaml_content: texts.get(row.id) ?? '' }) as unknown as DeploymentObject)
+}
+
+async function textsOf({ sql, seal }: Pick<BrokerDeps, 'sql' | 'seal'>, rows: readonly { id: string }[]): Promise<Map<string, string>> {
+  const sealed = await wanted.contentOf(sql, { ids: rows.map(({ id }) => id) })
+  return new Map(sealed.map(({ id, yaml_sealed }) => [id, seal.open(sealedYaml(id), yaml_sealed)]))
 }
 
 const yamlTypes = /\b(application\/yaml|text\/yaml|application\/x-yaml)\b/
 
-export const handleGet: Handler<'getDeploymentObject', BrokerDeps> = async ({ sql, seal }, { params, headers, reply }) => {
-  const row = await deploymentObjects.get(sql, { id: params.id })
+export const handleGet: Handler<'getDeploymentObject', BrokerDeps> = async ({ sql, seal }, request) => {
+  const { params, headers, reply } = request
+  const row = await deploymentObjects.get(sql, { id: params.id, with_deleted: seesDeleted(request, 'owners') })
   if (row === null) throw new ApiError('deployment_object_not_found', 'no such deployment object')
-  const text = seal.open(sealedYaml(row.id), row.yaml_sealed)
-  reply.setHeader('etag', `"${row.yaml_checksum}"`)
-  return yamlTypes.test(headers['accept'] ?? '') ? reply.text('application/yaml', text) : objectOf(row, text)
+  reply.setHeader('vary', 'accept')
+  return withTagOf(request, `"${row.yaml_checksum}"`, () => {
+    const text = seal.open(sealedYaml(row.id), row.yaml_sealed)
+    return yamlTypes.test(headers['accept'] ?? '') ? reply.text('application/yaml', text) : objectOf(row, text)
+  })
 }

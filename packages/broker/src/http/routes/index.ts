@@ -2,6 +2,7 @@
 import type { BrokerDeps } from '../../deps.ts'
 import type { Handlers } from '../handler.ts'
 import * as adminPaks from './admin-paks.ts'
+import * as agentEvents from './agent-events.ts'
 import * as agentMarks from './agent-marks.ts'
 import * as agentReach from './agent-reach.ts'
 import * as reports from './agent-reports.ts'
@@ -38,11 +39,11 @@ export const handlers: Handlers<BrokerDeps> = {
   agentStream: reports.handleStream,
   reportStatus: reports.handleReportStatus,
   watch: reports.handleWatch,
-  listEvents: reports.handleListEvents,
-  createEvent: reports.handleCreateEvent,
-  createEvents: reports.handleCreateEvents,
-  listAgentEvents: reports.handleListAgentEvents,
-  getAgentEvent: reports.handleGetAgentEvent,
+  listEvents: agentEvents.handleListOfAgent,
+  createEvent: agentEvents.handleCreate,
+  createEvents: agentEvents.handleCreateMany,
+  listAgentEvents: agentEvents.handleList,
+  getAgentEvent: agentEvents.handleGet,
   listGenerators: generators.handleListGenerators,
   createGenerator: generators.handleCreateGenerator,
   getGenerator: generators.handleGet,
