@@ -40,6 +40,8 @@ export const brokerTable = {
     encryption_key: secret({ schema: hexKey, make: () => randomBytes(32).toString('hex') }),
     webhook_encryption_key: secret({ schema: hexKey }),
     encryption_keys_previous: secretList({ schema: hexKey }),
+    session_seconds: setting(seconds, 43_200),
+    session_idle_seconds: setting(seconds, 3600),
     auth_cache_ttl_seconds: setting(seconds, 60, { hot: true }),
     agent_self_registration: setting(z.boolean(), false, { hot: true }),
     agent_disconnect_after_seconds: setting(seconds, 90, { hot: true }),

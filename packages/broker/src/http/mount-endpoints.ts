@@ -20,6 +20,7 @@ import { createCompiler } from './validate.ts'
 
 export interface MountDeps {
   readonly clock: Clock
+  readonly scheme: 'http' | 'https'
   readonly log: Log
   /** Null until the broker is live. */
   readonly live: () => Live<unknown> | null
@@ -78,10 +79,10 @@ function exchangeOf({ clock, limits }: MountDeps, { request, reply }: Pair): Exc
   )
 }
 
-function serveDepsOf({ clock, live, limits }: MountDeps) {
+function serveDepsOf({ clock, scheme, live, limits }: MountDeps) {
   const parts = live()
   if (parts === null) throw new ApiError('overloaded', 'the broker is starting; try again', { retryAfterSeconds: 1 })
-  return { clock, live: parts, caps: limits, bodyTimeoutMs: limits.bodyMs }
+  return { clock, scheme, live: parts, caps: limits, bodyTimeoutMs: limits.bodyMs }
 }
 
 function answerFor({ name, endpoint }: Route, { said }: Exchange, { value, reply }: { value: unknown; reply: FastifyReply }): Answer {

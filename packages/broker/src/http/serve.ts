@@ -9,6 +9,8 @@ import { asManifestFault, type BodyCaps, capOf, parseBody } from './body.ts'
 import { checkPermit, type PermitRequest, type Things } from './check-permit.ts'
 import type { Exchange } from './exchange.ts'
 import type { Caller, Handlers, Principal, RequestContext } from './handler.ts'
+import { maskAnswer, readsMasked } from './mask-answer.ts'
+import { refuseForeignOrigin } from './same-origin.ts'
 import type { Validators } from './validate.ts'
 
 /** What the broker can do once its database is there. */
@@ -33,6 +35,8 @@ export interface Route {
 }
 export interface ServeDeps {
   readonly clock: Clock
+  /** By which browsers reach this broker. */
+  readonly scheme: 'http' | 'https'
   readonly live: Live<unknown>
   readonly caps: BodyCaps
   readonly bodyTimeoutMs: number
@@ -41,22 +45,29 @@ export interface ServeDeps {
 /** The handler's value; what it said beside that is in `exchange.said`. */
 export async function serve(deps: ServeDeps, route: Route, exchange: Exchange): Promise<unknown> {
   const { live } = deps
-  const principal = await exchange.race(live.authenticator.authenticate(authRequestOf(exchange)))
+  const renews = route.endpoint.stream !== true
+  const principal = await exchange.race(live.authenticator.authenticate({ ...authRequestOf(exchange), renews }))
   const params = once(() => route.validators.params(exchange.rawParams) ?? {})
   const query = once(() => route.validators.query(exchange.query))
-  const body = once(() => readBody(deps, route, { exchange, query }))
+  const body = once(() => readBody(deps, route, { exchange, query, needsType: principal.session !== null }))
   const wanted = { name: route.name, principal, rawParams: exchange.rawParams, params, body }
+  const onDenied = (_: PermitRequest, code: ErrorCode) => live.onDenied(deniedOf(exchange, wanted, code))
+  const foreign = refuseForeignOrigin(principal, { method: route.endpoint.method, headers: exchange.request.headers }, deps.scheme)
+  if (foreign !== null) {
+    onDenied(wanted, foreign.code)
+    throw foreign
+  }
   // A credential that dies while its body still arrives opens nothing any more.
   const release = live.authenticator.hold(principal, () => exchange.fail(new ApiError('unauthorized', 'the key was revoked')))
   try {
-    const onDenied = (_: PermitRequest, code: ErrorCode) => live.onDenied(deniedOf(exchange, wanted, code))
     await exchange.race(checkPermit({ things: live.things, onDenied }, wanted))
     await exchange.race(body())
   } finally {
     release()
   }
   const input = { params: params(), query: query(), body: await body() }
-  return exchange.race(handle(live, route.name, { ...input, ...contextOf(exchange, principal) }))
+  const value = await exchange.race(handle(live, route.name, { ...input, ...contextOf(exchange, principal) }))
+  return readsMasked(principal) ? maskAnswer(exchange.said, value) : value
 }
 
 const once = <T>(make: () => T): (() => T) => {
@@ -70,13 +81,18 @@ const lenientBodies: ReadonlySet<EndpointName> = new Set(['recordHeartbeat'])
 async function readBody(
   deps: ServeDeps,
   { name, endpoint, validators }: Route,
-  { exchange, query }: { exchange: Exchange; query: () => unknown },
+  { exchange, query, needsType }: { exchange: Exchange; query: () => unknown; needsType: boolean },
 ): Promise<unknown> {
   if (endpoint.body === undefined) return undefined
   query() // A wrong query is told before a body is waited for.
   const kind = endpoint.bodyKind ?? 'json'
   try {
-    const parsed = await parseBody(deps, exchange.request, { kind, timeoutMs: deps.bodyTimeoutMs, ...capOf(endpoint, deps.caps) })
+    const parsed = await parseBody(deps, exchange.request, {
+      kind,
+      needsType,
+      timeoutMs: deps.bodyTimeoutMs,
+      ...capOf(endpoint, deps.caps),
+    })
     return validators.body(parsed.form === 'json' ? parsed.value : manifestOf(parsed.text, query()))
   } catch (error) {
     if (lenientBodies.has(name) && isFault(error)) return validators.body({})

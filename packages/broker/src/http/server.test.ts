@@ -12,6 +12,7 @@ import {
   credentials,
   paks,
   sampleAnswer,
+  sessionHeaders,
   startTestServer,
   type TestOptions,
   type TestServer,
@@ -149,7 +150,8 @@ describe('answers', () => {
     '%s answers its success with what its schema names, and nothing cached',
     async (name) => {
       const endpoint: Endpoint = endpoints[name]
-      const answer = await call(server, name, { pak: name === 'recordHeartbeat' || name === 'reportStatus' ? paks.itself : paks.admin })
+      const pak = name === 'recordHeartbeat' || name === 'reportStatus' ? paks.itself : paks.admin
+      const answer = await call(server, name, name === 'deleteSession' ? { pak: null, headers: sessionHeaders(server) } : { pak })
       expect([answer.status, answer.headers.get('cache-control'), answer.headers.get('x-content-type-options')]).toEqual([
         endpoint.success,
         'no-store',

@@ -4,6 +4,7 @@ import { recordAgentEvent } from '../../actions/record-agent-event.ts'
 import { recordStatus } from '../../actions/record-status.ts'
 import type { BrokerDeps } from '../../deps.ts'
 import * as agentEvents from '../../store/agent-events.ts'
+import { credentialKeys } from '../credential-cache.ts'
 import { answered, type Handler } from '../handler.ts'
 import { actorOf } from './actor.ts'
 
@@ -26,7 +27,7 @@ export const handleWatch: Handler<'watch', BrokerDeps> = async ({ feed }, { quer
   const kinds = query.scope.map((scope) => /^kind:([a-z_]+)$/.exec(scope)?.[1])
   if (kinds.includes(undefined)) throw new ApiError('invalid_query_parameter', 'scope is kind:<object kind>, for example kind:stack')
   const expiresAtMs = principal.expiresAt === null ? null : Date.parse(principal.expiresAt)
-  const rests = [`${principal.kind} ${principal.id}`]
+  const rests = credentialKeys(principal)
   feed.openWatch(() => reply.hijack().response, { kinds: new Set(kinds as string[]), rests, expiresAtMs })
   return answered
 }

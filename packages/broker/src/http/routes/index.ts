@@ -7,6 +7,7 @@ import * as agents from './agents.ts'
 import * as auth from './auth.ts'
 import * as objects from './deployment-objects.ts'
 import * as generators from './generators.ts'
+import * as sessions from './sessions.ts'
 import * as stacks from './stacks.ts'
 
 export const handlers: Handlers<BrokerDeps> = {
@@ -45,4 +46,6 @@ export const handlers: Handlers<BrokerDeps> = {
   createAdminPak: adminPaks.handleCreate,
   rotateAdminPak: adminPaks.handleRotate,
   revokeAdminPak: adminPaks.handleRevoke,
+  createSession: sessions.handleCreate,
+  deleteSession: sessions.handleDelete,
 }
