@@ -40,6 +40,7 @@ export const brokerTable = {
     encryption_key: secret({ schema: hexKey, make: () => randomBytes(32).toString('hex') }),
     webhook_encryption_key: secret({ schema: hexKey }),
     encryption_keys_previous: secretList({ schema: hexKey }),
+    idempotency_seconds: setting(seconds, 86_400),
     session_seconds: setting(seconds, 43_200),
     session_idle_seconds: setting(seconds, 3600),
     auth_cache_ttl_seconds: setting(seconds, 60, { hot: true }),

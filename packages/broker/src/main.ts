@@ -17,6 +17,7 @@ import { type Actor, systemActor } from './domain/actor.ts'
 import { startFeed } from './feed/feed.ts'
 import { type AuthFailure, createAuthenticator } from './http/auth.ts'
 import type { CredentialKind } from './http/credential-cache.ts'
+import { createIdempotency } from './http/idempotency.ts'
 import { createThings } from './http/lookups.ts'
 import { handlers } from './http/routes/index.ts'
 import type { Denied } from './http/serve.ts'
@@ -134,7 +135,15 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
     )
     trouble = () => feed.trouble()
     const deps: BrokerDeps = { sql: database, seal, feed, wakeFeed: feed.wake, readCursor: feed.readCursor, config, clock, cookie, log }
-    http.goLive({ deps, handlers, authenticator, things: createThings(database), onDenied: (denied) => audit.record(deniedDeed(denied)) })
+    const idempotency = createIdempotency({ database, seal, metrics, wakeFeed: feed.wake }, { seconds: config.broker.idempotency_seconds })
+    http.goLive({
+      deps,
+      idempotency,
+      handlers,
+      authenticator,
+      things: createThings(database),
+      onDenied: (denied) => audit.record(deniedDeed(denied)),
+    })
     // Registered last, closed first: nothing new is taken, streams get their bye, calls under way end, then the rest goes.
     onClose('http', () => {
       http.drain()

@@ -84,6 +84,7 @@ export const createSession = endpoint({
   body: z.object({ readonly: z.boolean().optional() }),
   success: 201,
   response: z.object({ expires_at: Timestamp, readonly: z.boolean() }),
+  issuesSecret: true,
   errors: ['forbidden'],
 })
 

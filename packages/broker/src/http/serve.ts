@@ -1,6 +1,6 @@
 // One call from credential to answer, in one function: authenticate → permit → parse → handle. Each step returns or throws,
 // nothing is called "next", and what was refused never reaches the step behind it.
-import type { Endpoint } from '@brokkr/contract/endpoint.ts'
+import { type Endpoint, issuesSecret } from '@brokkr/contract/endpoint.ts'
 import type { EndpointName } from '@brokkr/contract/endpoints.ts'
 import { ApiError, type ErrorCode } from '@brokkr/contract/error.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
@@ -9,8 +9,10 @@ import { asManifestFault, type BodyCaps, capOf, parseBody } from './body.ts'
 import { checkPermit, type PermitRequest, type Things } from './check-permit.ts'
 import type { Exchange } from './exchange.ts'
 import type { Caller, Handlers, Principal, RequestContext } from './handler.ts'
+import { bodyHashOf, type Idempotency, idempotencyKeyOf, scopeOf } from './idempotency.ts'
 import { maskAnswer, readsMasked } from './mask-answer.ts'
 import { refuseForeignOrigin } from './same-origin.ts'
+import type { Answer } from './send-answer.ts'
 import type { Validators } from './validate.ts'
 
 /** What the broker can do once its database is there. */
@@ -20,6 +22,8 @@ export interface Live<Deps> {
   readonly authenticator: Authenticator
   readonly things: Things
   readonly onDenied: (denied: Denied) => void
+  /** Left out: keys of calls are not looked at. */
+  readonly idempotency?: Idempotency
 }
 export interface Denied extends Caller {
   readonly principal: Principal
@@ -42,8 +46,12 @@ export interface ServeDeps {
   readonly bodyTimeoutMs: number
 }
 
-/** The handler's value; what it said beside that is in `exchange.said`. */
-export async function serve(deps: ServeDeps, route: Route, exchange: Exchange): Promise<unknown> {
+/** The answer `write` makes of the handler's value and of what it said beside that. */
+export async function serve(
+  deps: ServeDeps,
+  route: Route,
+  { exchange, write }: { exchange: Exchange; write: (value: unknown) => Answer },
+): Promise<Answer> {
   const { live } = deps
   const renews = route.endpoint.stream !== true
   const principal = await exchange.race(live.authenticator.authenticate({ ...authRequestOf(exchange), renews }))
@@ -66,8 +74,20 @@ export async function serve(deps: ServeDeps, route: Route, exchange: Exchange): 
     release()
   }
   const input = { params: params(), query: query(), body: await body() }
-  const value = await exchange.race(handle(live, route.name, { ...input, ...contextOf(exchange, principal) }))
-  return readsMasked(principal) ? maskAnswer(exchange.said, value) : value
+  const respond = async (overrides: object | null): Promise<Answer> => {
+    const value = await handle(live, route.name, { overrides, request: { ...input, ...contextOf(exchange, principal) } })
+    return write(readsMasked(principal) ? maskAnswer(exchange.said, value) : value)
+  }
+  const key = idempotencyKeyOf(route.endpoint.method, exchange.request.headers)
+  if (key === null || live.idempotency === undefined) return exchange.race(respond(null))
+  const caller = { kind: principal.kind, id: principal.id, isMasked: readsMasked(principal) }
+  const call = {
+    scope: scopeOf(caller, route.endpoint.method, exchange.path),
+    key,
+    bodyHash: bodyHashOf(exchange.query, input.body),
+    issuesSecret: issuesSecret(route.endpoint),
+  }
+  return exchange.race(live.idempotency.run(call, respond))
 }
 
 const once = <T>(make: () => T): (() => T) => {
@@ -111,9 +131,13 @@ const isFault = (error: unknown): boolean =>
   error instanceof Error && 'status' in error && typeof error.status === 'number' && error.status < 500 && error.status !== 413
 
 /** Async, so that a handler that throws at once is like one that rejects. */
-async function handle(live: Live<unknown>, name: EndpointName, request: object): Promise<unknown> {
+async function handle(
+  live: Live<unknown>,
+  name: EndpointName,
+  { overrides, request }: { overrides: object | null; request: object },
+): Promise<unknown> {
   const handler = live.handlers[name] as (deps: unknown, request: object) => Promise<unknown>
-  return handler(live.deps, request)
+  return handler(overrides === null ? live.deps : { ...(live.deps as object), ...overrides }, request)
 }
 
 function contextOf(exchange: Exchange, principal: Principal): RequestContext {
