@@ -16,16 +16,19 @@ import type { BrokerDeps } from './deps.ts'
 import { type Actor, systemActor } from './domain/actor.ts'
 import { startFeed } from './feed/feed.ts'
 import { type AuthFailure, createAuthenticator } from './http/auth.ts'
-import type { Principal } from './http/handler.ts'
+import type { CredentialKind } from './http/credential-cache.ts'
+import { createIdempotency } from './http/idempotency.ts'
 import { createThings } from './http/lookups.ts'
 import { handlers } from './http/routes/index.ts'
 import type { Denied } from './http/serve.ts'
 import { startHttp } from './http/server.ts'
+import { sessionCookie } from './http/session-cookie.ts'
 import { statusPage } from './http/status-page.ts'
 import { guardKeyFile } from './key-file.ts'
 import { openStore } from './open-store.ts'
 import { watchSampleKeys } from './sample-key-watch.ts'
 import * as adminRole from './store/admin-role.ts'
+import * as consoleSessions from './store/console-sessions.ts'
 import * as credentials from './store/credentials.ts'
 import { createUsageWriter } from './usage-writer.ts'
 import { version } from './version.ts'
@@ -66,6 +69,7 @@ export interface StartDeps {
 export async function startBroker(config: BrokerConfig, { log, onClose }: StartDeps): Promise<{ address: string }> {
   const clock = systemClock
   const metrics = createMetrics({ processMetrics: true })
+  const cookie = sessionCookie({ isTls: config.server.tls_terminated_elsewhere })
   let trouble: () => string | null = () => 'starting'
   // The listener comes first, so that probes see a process that is alive while it waits for its database.
   const http = await startHttp(
@@ -75,6 +79,7 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
       port: config.server.port,
       version,
       trustedProxies: config.server.trusted_proxies,
+      scheme: cookie.scheme,
       limits: httpLimits(config),
     },
   )
@@ -86,7 +91,10 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
     onClose('database', () => database.close())
     const audit = createAuditWriter({ sql: database, clock, log, metrics }, { flushMs: 1000 })
     onClose('audit', () => audit.close())
-    const usage = createUsageWriter({ sql: database, clock, log }, { flushMs: 5_000 })
+    const usage = createUsageWriter(
+      { sql: database, clock, log },
+      { flushMs: 5_000, sessionIdleSeconds: config.broker.session_idle_seconds },
+    )
     onClose('usage', () => usage.close())
     const feed = startFeed({
       database,
@@ -97,7 +105,7 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
       settings: config.feed,
       brokerName: `${hostname()}-${process.pid}`,
       onCredential: (kind, id) => {
-        authenticator.dropCredential(kind as Principal['kind'], id)
+        authenticator.dropCredential(kind as CredentialKind, id)
         if (kind === 'admin') sampleKeys?.wake()
       },
     })
@@ -114,20 +122,30 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
         clock,
         metrics,
         lookupCredential: (hash) => credentials.findByHash(database, { hash }),
+        lookupSession: (hash) => consoleSessions.findByHash(database, { hash }),
         trusted: () => feed.trouble() === null,
         onAuthFailure: (failure) => audit.record(failedDeed(failure)),
-        onAccepted: ({ kind, id }) => {
+        onAccepted: ({ kind, id, session }, renews) => {
           usage.used(kind, id)
+          if (session !== null && renews) usage.used('session', session)
           if (kind === 'admin') keyFile.used()
         },
       },
-      { cacheTtlMs: () => config.broker.auth_cache_ttl_seconds * 1000 },
+      { cacheTtlMs: () => config.broker.auth_cache_ttl_seconds * 1000, cookieName: cookie.name },
     )
     trouble = () => feed.trouble()
     const { wake: wakeFeed, readCursor } = feed
     const dropCredential: BrokerDeps['dropCredential'] = (kind, id) => authenticator.dropCredential(kind, id)
-    const deps: BrokerDeps = { sql: database, seal, feed, wakeFeed, readCursor, dropCredential, config, clock, log }
-    http.goLive({ deps, handlers, authenticator, things: createThings(database), onDenied: (denied) => audit.record(deniedDeed(denied)) })
+    const deps: BrokerDeps = { sql: database, seal, feed, wakeFeed, readCursor, dropCredential, config, clock, cookie, log }
+    const idempotency = createIdempotency({ database, seal, metrics, wakeFeed }, { seconds: config.broker.idempotency_seconds })
+    http.goLive({
+      deps,
+      idempotency,
+      handlers,
+      authenticator,
+      things: createThings(database),
+      onDenied: (denied) => audit.record(deniedDeed(denied)),
+    })
     // Registered last, closed first: nothing new is taken, streams get their bye, calls under way end, then the rest goes.
     onClose('http', async () => {
       http.drain()

@@ -2,6 +2,7 @@
 // stopped and begun again at any time. Afterwards the older keys are retired and can be taken out of the configuration.
 import type { Seal } from './seal.ts'
 import * as encryptionKeys from './store/encryption-keys.ts'
+import * as idempotencyKeys from './store/idempotency-keys.ts'
 import type { Sql } from './store/sql.ts'
 
 export interface Resealed {
@@ -22,6 +23,7 @@ interface SealedColumn {
 }
 const sealedColumns: readonly SealedColumn[] = [
   { table: 'deployment_objects', column: 'yaml_sealed', page: encryptionKeys.objectsPage, put: encryptionKeys.putObject },
+  { table: 'idempotency_keys', column: 'body_sealed', page: idempotencyKeys.sealedPage, put: idempotencyKeys.putSealed },
 ]
 
 export async function reseal(deps: { sql: Sql; seal: Seal }): Promise<Resealed> {

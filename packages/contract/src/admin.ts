@@ -76,3 +76,22 @@ export const revokeAdminPak = endpoint({
   success: 204,
   errors: ['not_found', 'last_admin_pak', 'scope_denied'],
 })
+
+export const createSession = endpoint({
+  method: 'POST',
+  path: '/api/v1/auth/session',
+  summary: 'Sign in with a key: the answer sets a cookie that opens what the key opens, until it ends',
+  body: z.object({ readonly: z.boolean().optional() }),
+  success: 201,
+  response: z.object({ expires_at: Timestamp, readonly: z.boolean() }),
+  issuesSecret: true,
+  errors: ['forbidden'],
+})
+
+export const deleteSession = endpoint({
+  method: 'DELETE',
+  path: '/api/v1/auth/session',
+  summary: 'Sign out: the session of the cookie ends',
+  success: 204,
+  errors: ['forbidden', 'origin_refused'],
+})

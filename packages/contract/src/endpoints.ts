@@ -1,6 +1,6 @@
 // The one table of endpoints by name. A name here is the key of the permission table, the client's method and, in snake
 // case, the operationId of the OpenAPI document.
-import { createAdminPak, listAdminPaks, revokeAdminPak, rotateAdminPak, verifyPak } from './admin.ts'
+import { createAdminPak, createSession, deleteSession, listAdminPaks, revokeAdminPak, rotateAdminPak, verifyPak } from './admin.ts'
 import { createAgent, deleteAgent, getAgent, listAgents, recordHeartbeat, rotateAgentPak, searchAgent, updateAgent } from './agent.ts'
 import {
   agentsAddAnnotation,
@@ -97,6 +97,8 @@ export const endpoints = {
   createAdminPak,
   rotateAdminPak,
   revokeAdminPak,
+  createSession,
+  deleteSession,
 } as const satisfies Record<string, Endpoint>
 
 export type Endpoints = typeof endpoints

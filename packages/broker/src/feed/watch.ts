@@ -27,6 +27,7 @@ interface Watch extends WatchWish {
 }
 /** A page that stopped reading is let go; it reads everything again when it returns. */
 const bufferBytesMax = 64 * 1024
+const perSessionMax = 20
 
 export function createWatches(clock: Clock, view: () => FeedView | null): Watches {
   const watches = new Set<Watch>()
@@ -42,8 +43,15 @@ export function createWatches(clock: Clock, view: () => FeedView | null): Watche
     // A peer that does not read must not keep a socket whose credential is dead.
     if (reason === 'revoked') watch.response.socket?.destroySoon()
   }
+  /** Pages left open in many tabs: the oldest gives way. */
+  const closeOldest = ({ rests }: WatchWish) => {
+    const session = rests.find((credential) => credential.startsWith('session '))
+    const open = session === undefined ? [] : [...watches].filter((watch) => watch.rests.includes(session))
+    if (open.length >= perSessionMax) end(open[0]!, 'overloaded')
+  }
   return {
     open: (response, wish) => {
+      closeOldest(wish)
       const watch: Watch = { ...wish, response, lastWriteMs: clock.monotonicMs() }
       response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store, no-transform', 'x-accel-buffering': 'no' })
       response.on('close', () => watches.delete(watch))

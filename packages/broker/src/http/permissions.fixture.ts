@@ -92,6 +92,9 @@ export const permissions: Record<EndpointName, Row> = {
   createAdminPak: ['ok', 'readonly', 'admin_required', 'admin_required', 'admin_required', 'admin_required'],
   rotateAdminPak: ['ok', 'readonly', 'admin_required', 'admin_required', 'admin_required', 'admin_required'],
   revokeAdminPak: ['ok', 'readonly', 'admin_required', 'admin_required', 'admin_required', 'admin_required'],
+  createSession: ['ok', 'ok', 'ok', 'ok', 'forbidden', 'forbidden'],
+  // Only a session can end itself, and these callers bring keys.
+  deleteSession: ['forbidden', 'forbidden', 'forbidden', 'forbidden', 'forbidden', 'forbidden'],
 }
 
 /** The same calls about a thing that does not exist; null where the operation itself answers, behind the permission. */
@@ -204,6 +207,8 @@ export const aboutMissing: Record<EndpointName, Row | null> = {
   createAdminPak: null,
   rotateAdminPak: null,
   revokeAdminPak: null,
+  createSession: null,
+  deleteSession: null,
 }
 
 /** The verb an admin key with a scope needs. */
@@ -267,4 +272,6 @@ export const verbs: Record<EndpointName, Verb> = {
   createAdminPak: 'admin',
   rotateAdminPak: 'admin',
   revokeAdminPak: 'admin',
+  createSession: 'read',
+  deleteSession: 'read',
 }

@@ -3,6 +3,7 @@ import { ApiError } from '@brokkr/contract/error.ts'
 import { recordStatus } from '../../actions/record-status.ts'
 import type { BrokerDeps } from '../../deps.ts'
 import { formOf } from '../../feed/form.ts'
+import { credentialKeys } from '../credential-cache.ts'
 import { answered, type Handler } from '../handler.ts'
 
 export const handleStream: Handler<'agentStream', BrokerDeps> = async ({ feed }, { params, query, principal, headers, reply }) => {
@@ -33,7 +34,7 @@ export const handleWatch: Handler<'watch', BrokerDeps> = async ({ feed }, { quer
   const kinds = query.scope.map((scope) => /^kind:([a-z_]+)$/.exec(scope)?.[1])
   if (kinds.includes(undefined)) throw new ApiError('invalid_query_parameter', 'scope is kind:<object kind>, for example kind:stack')
   const expiresAtMs = principal.expiresAt === null ? null : Date.parse(principal.expiresAt)
-  const rests = [`${principal.kind} ${principal.id}`]
+  const rests = credentialKeys(principal)
   feed.openWatch(() => reply.hijack().response, { kinds: new Set(kinds as string[]), rests, expiresAtMs })
   return answered
 }

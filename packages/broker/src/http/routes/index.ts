@@ -10,6 +10,7 @@ import * as agents from './agents.ts'
 import * as auth from './auth.ts'
 import * as objects from './deployment-objects.ts'
 import * as generators from './generators.ts'
+import * as sessions from './sessions.ts'
 import * as stackMarks from './stack-marks.ts'
 import * as stacks from './stacks.ts'
 import * as targetState from './target-state.ts'
@@ -74,4 +75,6 @@ export const handlers: Handlers<BrokerDeps> = {
   createAdminPak: adminPaks.handleCreate,
   rotateAdminPak: adminPaks.handleRotate,
   revokeAdminPak: adminPaks.handleRevoke,
+  createSession: sessions.handleCreate,
+  deleteSession: sessions.handleDelete,
 }
