@@ -28,7 +28,10 @@ function resolve(from: string, specifier: string): string[] {
 const reaches = (from: string, to: string, steps: number): boolean =>
   importsOf(from).includes(to) || (steps > 1 && importsOf(from).some((file) => file !== from && reaches(file, to, steps - 1)))
 /** Where parts are put together. A coordinator of the journey does the same in small: it calls leaves that do not know each other. */
-const roots: Record<string, readonly string[]> = { broker: ['broker/src/main.ts', 'broker/src/feed/feed.ts'], agent: ['agent/src/main.ts'] }
+const roots: Record<string, readonly string[]> = {
+  broker: ['broker/src/main.ts', 'broker/src/feed/feed.ts'],
+  agent: ['agent/src/main.ts', 'agent/src/work.ts'],
+}
 const isHandedOver = (a: string, b: string): boolean =>
   [...hops.map(({ file }) => file), ...(roots[a.split('/')[0]!] ?? [])].some(
     (composer) => reaches(composer, a, 3) && reaches(composer, b, 3),

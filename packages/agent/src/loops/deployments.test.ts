@@ -151,14 +151,17 @@ test('a member that somebody deletes, edits or strips of its labels comes back w
 
 test('our own writes wake nobody', async () => {
   const maps = (x: string) => manifest(...Array.from({ length: 20 }, (_, index) => map(`m${index}`, { x })))
-  agent.list(put(1, 1, maps('1')))
-  await reported(1, 'applied', 1)
+  // The watch of a kind is in order: once it has shown this deletion, it has shown everything before.
+  const watchIsHere = async (heals: number) => {
+    await world.kube.delete({ ...CONFIG_MAP, namespace, name: 'sentinel' })
+    await waitFor('the sentinel to be healed', async () => (await agent.drifts('healed')) === heals)
+  }
+  agent.list(put(1, 1, maps('1')), put(2, 1, manifest(map('sentinel'))))
+  await Promise.all([reported(1, 'applied', 1), reported(2, 'applied', 1)])
+  await watchIsHere(1)
   agent.live(put(1, 2, maps('2')))
   await reported(1, 'applied', 2)
-  // The watch of a kind is in order: once it has shown this deletion, it has shown everything before.
-  await world.kube.delete({ ...CONFIG_MAP, namespace, name: 'm0' })
-  await waitFor('m0 again', () => find('m0'))
-  await waitFor('the end of the healing', () => agent.drifts('healed'))
+  await watchIsHere(2)
   expect(await agent.drifts('none')).toBe(0)
 })
 

@@ -95,6 +95,13 @@ test.each([
     {},
     true,
   ],
+  [
+    'a checksum of another revision in the manifest is the same',
+    map('{x: "1"}', ', annotations: {k8s.brokkr.io/deployment-checksum: z, brokkr.io/applied-hash: z}'),
+    map('{x: "1"}'),
+    {},
+    true,
+  ],
   ['other content is not', map('{x: "1"}'), map('{x: "2"}'), {}, false],
   ['another label is not', map('{}'), map('{}', ', labels: {b: c}'), {}, false],
   ['another stack is not', map('{}'), map('{}'), { stackId: 'other' }, false],

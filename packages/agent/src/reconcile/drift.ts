@@ -100,12 +100,13 @@ class Watch implements DriftWatch {
 
   #take(change: Change<Seen>): void {
     const { type, value } = change
-    const stacks = this.#deps.members.stacksOf(value.key, value.uid)
-    const busy = stacks.find((stackId) => this.#paused.has(stackId))
+    // By name alone: an object that the stack makes anew right now has a uid that nobody has noted yet.
+    const busy = this.#deps.members.holdersOf(value.key).find((stackId) => this.#paused.has(stackId))
     if (busy !== undefined) {
       this.#paused.get(busy)?.set(`${value.key} ${value.uid}`, change)
       return
     }
+    const stacks = this.#deps.members.stacksOf(value.key, value.uid)
     if (type === 'deleted') this.#deps.clean.forget(value.key, value.uid)
     if (stacks.length === 0 || (type !== 'deleted' && !this.#deps.clean.isSuspect(value))) return
     for (const stackId of stacks) this.#onSuspect(stackId, value.key)

@@ -226,6 +226,20 @@ test('a finalizer that blocks is named, and the removal ends when it is gone', a
   expect((await remove()).phase).toBe('removed')
 })
 
+test('what a new revision drops is not forgotten while a finalizer holds it', async () => {
+  await applied(1, [map('stays'), map('held', {}, { finalizers: ['example.com/wait'] })])
+  const second = revision(stackId, 2, [map('stays')])
+  for (const deps of [world.deps, world.restarted()])
+    expect(problem(await apply(second, deps))).toMatchObject({
+      phase: 'pending',
+      code: 'removing',
+      message: expect.stringContaining('held'),
+    })
+  await world.kube.patch({ ...CONFIG_MAP, namespace, name: 'held' }, { type: 'merge', body: { metadata: { finalizers: null } } })
+  expect(problem(await apply(second))).toBeUndefined()
+  expect(await names()).toEqual(['stays'])
+})
+
 test('a member that another hand changed is written again only where it is suspected, and only by what differs', async () => {
   const task = revision(stackId, 1, [map('a', { x: '1' }), map('b', { x: '1' })])
   await apply(task)

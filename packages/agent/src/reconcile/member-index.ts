@@ -39,6 +39,11 @@ export class MemberIndex {
     return [...(this.#byKey.get(key) ?? [])].filter(([, known]) => known === undefined || known === uid).map(([stackId]) => stackId)
   }
 
+  /** The stacks that name such an object, under whatever uid: it may just be made anew. */
+  holdersOf(key: string): string[] {
+    return [...(this.#byKey.get(key)?.keys() ?? [])]
+  }
+
   kinds(): GroupKind[] {
     return [...this.#kindCounts.keys()].map(parseGroupKind)
   }
