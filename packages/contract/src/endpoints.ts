@@ -13,6 +13,7 @@ import {
   recordHeartbeat,
   removeTarget,
 } from './agent.ts'
+import { listAuditLogs } from './audit.ts'
 import { createDeploymentObject, getDeploymentObject, getTargetState, listDeploymentObjects } from './deployment-object.ts'
 import type { CallOf, Endpoint, InputOf, OutputOf } from './endpoint.ts'
 import { createEvent, listEvents } from './event.ts'
@@ -67,6 +68,7 @@ export const endpoints = {
   revokeAdminPak,
   createSession,
   deleteSession,
+  listAuditLogs,
 } as const satisfies Record<string, Endpoint>
 
 export type Endpoints = typeof endpoints

@@ -25,6 +25,9 @@ export interface Caller {
 
 export interface RequestContext extends Caller {
   readonly principal: Principal
+  /** Path and query as they were sent, for references to other pages of the same list. */
+  readonly path: string
+  readonly search: string
   /** Names in lower case; a header sent several times is joined by commas. */
   readonly headers: Readonly<Record<string, string | undefined>>
   readonly reply: ReplyControl

@@ -141,8 +141,8 @@ async function handle(
 }
 
 function contextOf(exchange: Exchange, principal: Principal): RequestContext {
-  const { requestId, clientAddress, userAgent, reply, signal, request } = exchange
-  return { principal, requestId, clientAddress, userAgent, headers: flat(request.headers), reply, signal }
+  const { requestId, clientAddress, userAgent, path, query: search, reply, signal, request } = exchange
+  return { principal, requestId, clientAddress, userAgent, path, search, headers: flat(request.headers), reply, signal }
 }
 
 const flat = (headers: NodeJS.Dict<string | string[]>): Record<string, string | undefined> =>

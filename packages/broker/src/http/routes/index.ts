@@ -4,6 +4,7 @@ import type { Handlers } from '../handler.ts'
 import * as adminPaks from './admin-paks.ts'
 import * as reports from './agent-reports.ts'
 import * as agents from './agents.ts'
+import * as audit from './audit.ts'
 import * as auth from './auth.ts'
 import * as objects from './deployment-objects.ts'
 import * as generators from './generators.ts'
@@ -48,4 +49,5 @@ export const handlers: Handlers<BrokerDeps> = {
   revokeAdminPak: adminPaks.handleRevoke,
   createSession: sessions.handleCreate,
   deleteSession: sessions.handleDelete,
+  listAuditLogs: audit.handleList,
 }
