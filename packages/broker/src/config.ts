@@ -40,6 +40,8 @@ export const brokerTable = {
     encryption_key: secret({ schema: hexKey, make: () => randomBytes(32).toString('hex') }),
     webhook_encryption_key: secret({ schema: hexKey }),
     encryption_keys_previous: secretList({ schema: hexKey }),
+    audit_batch_size: setting(count.min(1).max(1000), 100),
+    audit_flush_ms: setting(z.number().positive(), 1000),
     idempotency_seconds: setting(seconds, 86_400),
     session_seconds: setting(seconds, 43_200),
     session_idle_seconds: setting(seconds, 3600),

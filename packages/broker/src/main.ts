@@ -89,7 +89,10 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
       if (adminPakFile !== null) log.info('first admin key written', { file: adminPakFile })
     })
     onClose('database', () => database.close())
-    const audit = createAuditWriter({ sql: database, clock, log, metrics }, { flushMs: 1000 })
+    const audit = createAuditWriter(
+      { sql: database, clock, log, metrics },
+      { flushMs: config.broker.audit_flush_ms, batchRows: config.broker.audit_batch_size },
+    )
     onClose('audit', () => audit.close())
     const usage = createUsageWriter(
       { sql: database, clock, log },
@@ -173,7 +176,7 @@ function failedDeed({ clientAddress, userAgent, requestId, path, reason, shortTo
   return {
     by: { ...nobody, address: clientAddress, userAgent, requestId },
     action: 'auth.failed',
-    on: { type: 'pak', id: null },
+    on: { type: 'system', id: null },
     details: { path, reason, ...(shortToken === null ? {} : { short_token: shortToken }) },
   }
 }

@@ -11,6 +11,7 @@ import {
   agentsRemoveLabel,
 } from './agent-marks.ts'
 import { addTarget, getAssociatedStacks, listAgentRegistrations, listTargets, removeTarget } from './agent-reach.ts'
+import { listAuditLogs } from './audit.ts'
 import { createDeploymentObject, getDeploymentObject, getTargetState, listDeploymentObjects, rollbackStack } from './deployment-object.ts'
 import type { CallOf, Endpoint, InputOf, OtherOf, OutputOf } from './endpoint.ts'
 import { createEvent, createEvents, getAgentEvent, listAgentEvents, listEvents } from './event.ts'
@@ -99,6 +100,7 @@ export const endpoints = {
   revokeAdminPak,
   createSession,
   deleteSession,
+  listAuditLogs,
 } as const satisfies Record<string, Endpoint>
 
 export type Endpoints = typeof endpoints

@@ -95,6 +95,7 @@ export const permissions: Record<EndpointName, Row> = {
   createSession: ['ok', 'ok', 'ok', 'ok', 'forbidden', 'forbidden'],
   // Only a session can end itself, and these callers bring keys.
   deleteSession: ['forbidden', 'forbidden', 'forbidden', 'forbidden', 'forbidden', 'forbidden'],
+  listAuditLogs: ['ok', 'ok', 'admin_required', 'admin_required', 'admin_required', 'admin_required'],
 }
 
 /** The same calls about a thing that does not exist; null where the operation itself answers, behind the permission. */
@@ -209,6 +210,7 @@ export const aboutMissing: Record<EndpointName, Row | null> = {
   revokeAdminPak: null,
   createSession: null,
   deleteSession: null,
+  listAuditLogs: null,
 }
 
 /** The verb an admin key with a scope needs. */
@@ -274,4 +276,5 @@ export const verbs: Record<EndpointName, Verb> = {
   revokeAdminPak: 'admin',
   createSession: 'read',
   deleteSession: 'read',
+  listAuditLogs: 'read',
 }

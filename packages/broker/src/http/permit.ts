@@ -115,4 +115,5 @@ export const rules = {
   revokeAdminPak: adminOnly,
   createSession: { who: ['A', 'G'], denied: 'forbidden', credential: 'pak' },
   deleteSession: { who: ['A', 'G'], denied: 'forbidden', credential: 'session' },
+  listAuditLogs: adminOnly,
 } as const satisfies Record<EndpointName, Rule>

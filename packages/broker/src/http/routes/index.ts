@@ -7,6 +7,7 @@ import * as agentMarks from './agent-marks.ts'
 import * as agentReach from './agent-reach.ts'
 import * as reports from './agent-reports.ts'
 import * as agents from './agents.ts'
+import * as audit from './audit.ts'
 import * as auth from './auth.ts'
 import * as objects from './deployment-objects.ts'
 import * as generators from './generators.ts'
@@ -77,4 +78,5 @@ export const handlers: Handlers<BrokerDeps> = {
   revokeAdminPak: adminPaks.handleRevoke,
   createSession: sessions.handleCreate,
   deleteSession: sessions.handleDelete,
+  listAuditLogs: audit.handleList,
 }
