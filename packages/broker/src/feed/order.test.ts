@@ -31,7 +31,7 @@ test('[S5] one stack that gets a hundred objects in a burst reaches a slow reade
 
 test('[S7] no bookmark precedes a frame it covers: whoever resumes from any bookmark converges to the database', async () => {
   const label = unique('l')
-  const stacks = await Promise.all(Array.from({ length: 8 }, () => world.stack([label])))
+  const stacks = await mapBounded(Array.from({ length: 8 }), 1, () => world.stack([label]))
   const agent = await world.agent([label])
   const stream = await world.follow(agent)
   await stream.frame('snapshot_end')
@@ -72,7 +72,7 @@ test('[S4] sixteen writers that hold, roll back and are killed: the agent’s ma
   const stacksPerWriter = 10
   const label = unique('l')
   const agent = await world.agent([label])
-  const stacks = await mapBounded(Array.from({ length: 16 * stacksPerWriter }), 4, () => world.stack([label]))
+  const stacks = await mapBounded(Array.from({ length: 16 * stacksPerWriter }), 1, () => world.stack([label]))
   const stream = await world.follow(agent)
   await stream.frame('snapshot_end')
   await Promise.all(

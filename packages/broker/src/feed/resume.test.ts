@@ -24,7 +24,7 @@ test('[S9] an agent that never received a put misses nothing that changes while 
   const { cursor } = await first.frame('snapshot_end')
   first.close()
   await first.ended
-  const stacks = await Promise.all(Array.from({ length: 3 }, () => world.stack([label])))
+  const stacks = [await world.stack([label]), await world.stack([label]), await world.stack([label])]
   for (const { id } of stacks) await world.submit(id, 'v')
   const again = await world.follow(agent, { cursor })
   expect(await again.frame('hello')).toMatchObject({ mode: 'resume' })
