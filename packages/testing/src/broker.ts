@@ -30,6 +30,8 @@ export async function startTestBroker(options: { databaseUrl?: string; env?: Rec
   const env = {
     DATABASE_URL: databaseUrl,
     BROKKR__SERVER__PORT: String(port),
+    // Several brokers of several test files share one server.
+    BROKKR__DATABASE__POOL_SIZE: '15',
     BROKKR__BROKER__PAK_HASH: hash,
     BROKKR__BROKER__ENCRYPTION_KEY: encryptionKey,
     BROKKR__LOG__LEVEL: 'debug',

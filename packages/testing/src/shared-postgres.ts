@@ -35,6 +35,7 @@ export function sharedPostgres(options: SharedPostgresOptions): SharedPostgres {
       npmOnly: true,
       adopt: false,
       signal: options.signal,
+      settings: { max_connections: '500' },
     })
     options.onStarted({ pid: server.pid, startTime: server.startTime })
     const admin = new pg.Pool({ connectionString: server.url(), max: 3 })
