@@ -2,7 +2,7 @@
 // no lower rev, so reports may repeat and cross.
 import { AgentStackStatus } from '@brokkr/contract/stack.ts'
 import { z } from 'zod'
-import { rows, type Slots } from './sql.ts'
+import { count, rows, type Slots } from './sql.ts'
 
 const Accepted = z.object({ stack_id: z.string() })
 /** Reports of stacks the agent neither has nor has to remove are left out: what is not its own does not exist for it. */
@@ -43,4 +43,13 @@ export const listOfStack = rows(
   left join deployment_objects o on o.id = s.object_id
   left join lateral (select sequence_id from deployment_objects d where d.stack_id = ${p.stack_id}::uuid and d.deleted_at is null order by sequence_id desc limit 1) w on true
   order by a.name, a.id`,
+)
+
+/** Pairs whose removal was reported long ago. */
+export const removeRemoved = count(
+  'agent_stack_status.removeRemoved',
+  (p: Slots<{ hours: number; limit: number }>) => `
+  delete from agent_stack_status where ctid in (
+    select ctid from agent_stack_status where phase = 'removed' and received_at < now() - ${p.hours}::float8 * interval '1 hour'
+    order by received_at limit ${p.limit}::int)`,
 )

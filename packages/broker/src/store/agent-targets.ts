@@ -97,3 +97,14 @@ export const countOf = one(
   z.object({ held: z.int() }),
   (p: Slots<{ agent_id: string }>) => `select count(*) as held from agent_targets where agent_id = ${p.agent_id}::uuid`,
 )
+
+/** Pairs that are missing, should not be there, or carry other reasons than labels and annotations give: in one snapshot, without a lock. */
+export const drift = one(
+  'agent_targets.drift',
+  z.object({ pairs: z.int(), differences: z.int() }),
+  (p: Slots<{ agent_id: string | null; stack_id: string | null }>) => `
+  with wanted as (${wanted(p)})
+  select (select count(*) from agent_targets) as pairs, count(*) as differences
+  from wanted w full join agent_targets t on t.agent_id = w.agent_id and t.stack_id = w.stack_id
+  where (w.explicit, w.by_label, w.by_annotation) is distinct from (t.explicit, t.by_label, t.by_annotation)`,
+)

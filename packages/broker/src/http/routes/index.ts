@@ -8,6 +8,7 @@ import * as audit from './audit.ts'
 import * as auth from './auth.ts'
 import * as objects from './deployment-objects.ts'
 import * as generators from './generators.ts'
+import * as operation from './operation.ts'
 import * as sessions from './sessions.ts'
 import * as stacks from './stacks.ts'
 
@@ -50,4 +51,6 @@ export const handlers: Handlers<BrokerDeps> = {
   createSession: sessions.handleCreate,
   deleteSession: sessions.handleDelete,
   listAuditLogs: audit.handleList,
+  getConfig: operation.handleGetConfig,
+  listTasks: operation.handleListTasks,
 }
