@@ -17,6 +17,7 @@ import { type Actor, systemActor } from './domain/actor.ts'
 import { startFeed } from './feed/feed.ts'
 import { type AuthFailure, createAuthenticator } from './http/auth.ts'
 import type { CredentialKind } from './http/credential-cache.ts'
+import { fromDatabase } from './http/database-error.ts'
 import { createIdempotency } from './http/idempotency.ts'
 import { createThings } from './http/lookups.ts'
 import { handlers } from './http/routes/index.ts'
@@ -26,6 +27,7 @@ import { sessionCookie } from './http/session-cookie.ts'
 import { statusPage } from './http/status-page.ts'
 import { guardKeyFile } from './key-file.ts'
 import { openStore } from './open-store.ts'
+import { createReadiness } from './readiness.ts'
 import { watchSampleKeys } from './sample-key-watch.ts'
 import * as adminRole from './store/admin-role.ts'
 import * as consoleSessions from './store/console-sessions.ts'
@@ -73,7 +75,7 @@ export async function startBroker(settings: LoadedConfig<BrokerConfig>, { log, o
   const clock = systemClock
   const metrics = createMetrics({ processMetrics: true })
   const cookie = sessionCookie({ isTls: config.server.tls_terminated_elsewhere })
-  let trouble: () => string | null = () => 'starting'
+  let trouble: () => Promise<string | null> = async () => 'starting'
   // The listener comes first, so that probes see a process that is alive while it waits for its database.
   const http = await startHttp(
     { clock, log, metrics, ready: () => trouble(), page: statusPage },
@@ -142,9 +144,12 @@ export async function startBroker(settings: LoadedConfig<BrokerConfig>, { log, o
       },
       { cacheTtlMs: () => config.broker.auth_cache_ttl_seconds * 1000, cookieName: cookie.name },
     )
-    trouble = () => feed.trouble()
+    trouble = createReadiness({ sql: database, clock, feedTrouble: () => feed.trouble() })
     const taskDeps = { sql: database, clock, log, metrics, wakeFeed: feed.wake }
-    const tasks = startTasks({ ...taskDeps, owner }, listTasks(taskDeps, taskSettings(config)))
+    const tasks = startTasks(
+      { ...taskDeps, owner, isAway: (error) => fromDatabase(error)?.code === 'database_unavailable' },
+      listTasks(taskDeps, taskSettings(config)),
+    )
     const deps: BrokerDeps = {
       sql: database,
       seal,

@@ -33,6 +33,8 @@ export function openDatabase(options: DatabaseOptions): Database {
     beginOuter: (work) => inTransaction(pool, work, withSavepoints),
     connect: async () => {
       const client = new pg.Client({ ...config, connectionString: options.sessionUrl ?? options.url, connectionTimeoutMillis: 10_000 })
+      // Whoever holds it may listen too; what is lost before they do must not end the process.
+      client.on('error', ignore)
       await client.connect()
       return client
     },
@@ -118,6 +120,8 @@ async function inSavepoint<T>(client: pg.ClientBase, work: (tx: Sql) => Promise<
 
 async function inTransaction<T>(pool: pg.Pool, work: (tx: Sql) => Promise<T>, handle: MakeHandle): Promise<T> {
   const client = await pool.connect()
+  // A connection that breaks also tells its query; without a listener the event would end the whole process.
+  client.on('error', ignore)
   let broken: Error | undefined
   try {
     await client.query('begin')
@@ -132,6 +136,9 @@ async function inTransaction<T>(pool: pg.Pool, work: (tx: Sql) => Promise<T>, ha
     )
     throw error
   } finally {
+    client.off('error', ignore)
     client.release(broken)
   }
 }
+
+const ignore = (): void => undefined

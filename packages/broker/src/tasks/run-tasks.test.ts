@@ -17,7 +17,7 @@ beforeAll(async () => {
   return () => sql.close()
 })
 function start(owner: string, ...tasks: Task[]): RunningTasks {
-  const running = startTasks({ sql, clock: systemClock, log: silentLog, metrics: createMetrics(), owner }, tasks)
+  const running = startTasks({ sql, clock: systemClock, log: silentLog, metrics: createMetrics(), owner, isAway: () => false }, tasks)
   onTestFinished(() => running.stop())
   return running
 }

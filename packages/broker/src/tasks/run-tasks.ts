@@ -15,6 +15,8 @@ export interface RunnerDeps {
   readonly metrics: Metrics
   /** Of this process, for people who look who runs what. */
   readonly owner: string
+  /** The database has gone, which the feed has told already: no task needs to tell it again at every tick. */
+  readonly isAway: (error: unknown) => boolean
 }
 export interface RunningTasks {
   /** The same run as by timer, now; an unknown name is nobody's. */
@@ -33,7 +35,7 @@ export function startTasks(deps: RunnerDeps, tasks: readonly Task[]): RunningTas
   const loops = new Map<string, RunningLoop>(
     tasks.map((task) => {
       const everyMs = () => (task.isEverywhere === true ? task.everyMs() : Math.min(task.everyMs(), tickMsMax))
-      const run = (signal: AbortSignal) => (task.isEverywhere === true ? runEverywhere(deps, task, signal) : runLeased(deps, task, signal))
+      const run = (signal: AbortSignal) => quietWhenAway(deps, task.isEverywhere === true ? runEverywhere : runLeased, { task, signal })
       return [task.name, startLoop({ clock: deps.clock, log: deps.log }, { name: task.name, everyMs, run })]
     }),
   )
@@ -47,6 +49,16 @@ export function startTasks(deps: RunnerDeps, tasks: readonly Task[]): RunningTas
 }
 
 type Counts = Record<string, number>
+type Run = (deps: RunnerDeps, task: Task, signal: AbortSignal) => Promise<Counts | void>
+
+async function quietWhenAway(deps: RunnerDeps, run: Run, { task, signal }: { task: Task; signal: AbortSignal }): Promise<Counts | void> {
+  try {
+    return await run(deps, task, signal)
+  } catch (error) {
+    if (!deps.isAway(error)) throw error
+    deps.log.debug('task waits for the database', { task: task.name, error: error as Error })
+  }
+}
 
 async function runEverywhere(deps: RunnerDeps, task: Task, signal: AbortSignal): Promise<Counts> {
   const { record, end } = await runOnce(deps, task, signal)
