@@ -9,6 +9,7 @@ import { createLog, type Log } from '@brokkr/runtime/log.ts'
 import { createMetrics } from '@brokkr/runtime/metrics.ts'
 import type { Secret } from '@brokkr/runtime/secret.ts'
 import { checkStart } from '@brokkr/runtime/start-checks.ts'
+import { createOverviewReader } from './actions/read-overview.ts'
 import type { Deed } from './audit.ts'
 import { createAuditWriter } from './audit-writer.ts'
 import { bootstrap } from './bootstrap.ts'
@@ -103,7 +104,8 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
     trouble = () => feed.trouble()
     const { wake: wakeFeed, readCursor } = feed
     const dropCredential: BrokerDeps['dropCredential'] = (kind, id) => authenticator.dropCredential(kind, id)
-    const deps: BrokerDeps = { sql: database, seal, feed, wakeFeed, readCursor, dropCredential, config, clock, log }
+    const readOverview = createOverviewReader({ sql: database, clock })
+    const deps: BrokerDeps = { sql: database, seal, feed, wakeFeed, readCursor, dropCredential, readOverview, config, clock, log }
     http.goLive({ deps, handlers, authenticator, things: createThings(database), onDenied: (denied) => audit.record(deniedDeed(denied)) })
     // Registered last, closed first: nothing new is taken, streams get their bye, calls under way end, then the rest goes.
     onClose('http', () => {

@@ -14,6 +14,7 @@ import { addTarget, getAssociatedStacks, listAgentRegistrations, listTargets, re
 import { createDeploymentObject, getDeploymentObject, getTargetState, listDeploymentObjects, rollbackStack } from './deployment-object.ts'
 import type { CallOf, Endpoint, InputOf, OtherOf, OutputOf } from './endpoint.ts'
 import { createEvent, createEvents, getAgentEvent, listAgentEvents, listEvents } from './event.ts'
+import { getAgentFleetStatus, getOverview, listFleet } from './fleet.ts'
 import {
   createGenerator,
   deleteGenerator,
@@ -26,6 +27,7 @@ import {
   rotateGeneratorPak,
   updateGenerator,
 } from './generator.ts'
+import { getDeploymentHealth, getStackHealth, updateHealthStatus } from './health.ts'
 import { createStack, deleteStack, getStack, getStackStatus, listStacks, updateStack } from './stack.ts'
 import {
   stacksAddAnnotation,
@@ -67,6 +69,10 @@ export const endpoints = {
   createEvents,
   listAgentEvents,
   getAgentEvent,
+  updateHealthStatus,
+  listFleet,
+  getAgentFleetStatus,
+  getOverview,
   listGenerators,
   createGenerator,
   getGenerator,
@@ -90,9 +96,11 @@ export const endpoints = {
   stacksAddAnnotation,
   stacksRemoveAnnotation,
   getStackStatus,
+  getStackHealth,
   createDeploymentObject,
   listDeploymentObjects,
   getDeploymentObject,
+  getDeploymentHealth,
 } as const satisfies Record<string, Endpoint>
 
 export type Endpoints = typeof endpoints

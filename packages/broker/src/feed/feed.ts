@@ -17,6 +17,7 @@ import { createPublisher } from './publish.ts'
 import { type FeedView, startReader } from './reader.ts'
 import { Registry, scopeKey } from './registry.ts'
 import { Ring } from './ring.ts'
+import { createSessions } from './sessions.ts'
 import { decideMode, startStream, type Wish } from './start.ts'
 import { AgentStream, type ByeReason } from './stream.ts'
 import { createWatches } from './watch.ts'
@@ -105,6 +106,7 @@ export function startFeed(deps: FeedDeps): Feed {
     },
   })
   const processId = randomUUID()
+  const sessions = createSessions({ sql: database, clock, log, processId })
   const [testEvery, testLimit] = settings.listener_test_seconds
   const listener = startListener({
     connect: database.connect,
@@ -134,6 +136,7 @@ export function startFeed(deps: FeedDeps): Feed {
     if (ageMs() > settings.stale_seconds[1] * 1000 && reader.view !== null) closeAll('stale', 10_000)
     for (const stream of registry.all()) tickStream(stream, reader.view, pingMs, isStale)
     watches.tick(pingMs)
+    sessions.tick()
   })
 
   return {
@@ -164,8 +167,12 @@ export function startFeed(deps: FeedDeps): Feed {
         agentId: who.agentId,
         endsAtMs,
         limits,
-        onClosed: (closed) => registry.remove(closed),
+        onClosed: (closed) => {
+          registry.remove(closed)
+          sessions.closed(closed.agentId)
+        },
       })
+      sessions.opened(who.agentId)
       // Known from its first moment, so that a revocation or a drain finds it while it still starts.
       registry.subscribe(stream, scopeKey('agent', who.agentId))
       const decided = decideMode(view, wish)
@@ -209,6 +216,7 @@ export function startFeed(deps: FeedDeps): Feed {
       ticker.stop()
       await listener.stop()
       await reader.stop()
+      await sessions.stop()
     },
   }
 }

@@ -8,7 +8,9 @@ import * as reports from './agent-reports.ts'
 import * as agents from './agents.ts'
 import * as auth from './auth.ts'
 import * as objects from './deployment-objects.ts'
+import * as fleet from './fleet.ts'
 import * as generators from './generators.ts'
+import * as health from './health.ts'
 import * as stackMarks from './stack-marks.ts'
 import * as stacks from './stacks.ts'
 import * as targetState from './target-state.ts'
@@ -43,6 +45,10 @@ export const handlers: Handlers<BrokerDeps> = {
   createEvents: agentEvents.handleCreateMany,
   listAgentEvents: agentEvents.handleList,
   getAgentEvent: agentEvents.handleGet,
+  updateHealthStatus: health.handleUpdate,
+  listFleet: fleet.handleList,
+  getAgentFleetStatus: fleet.handleGet,
+  getOverview: fleet.handleOverview,
   listGenerators: generators.handleListGenerators,
   createGenerator: generators.handleCreateGenerator,
   getGenerator: generators.handleGet,
@@ -66,7 +72,9 @@ export const handlers: Handlers<BrokerDeps> = {
   stacksAddAnnotation: stackMarks.handleAddAnnotation,
   stacksRemoveAnnotation: stackMarks.handleRemoveAnnotation,
   getStackStatus: stacks.handleGetStatus,
+  getStackHealth: health.handleOfStack,
   createDeploymentObject: objects.handleCreate,
   listDeploymentObjects: objects.handleList,
   getDeploymentObject: objects.handleGet,
+  getDeploymentHealth: health.handleOfObject,
 }
