@@ -1,6 +1,7 @@
 // What handlers are given: built once in main.ts, narrowed by each action to what it uses.
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
+import type { ReadOverview } from './actions/read-overview.ts'
 import type { BrokerConfig } from './config.ts'
 import type { Feed } from './feed/feed.ts'
 import type { SessionCookie } from './http/session-cookie.ts'
@@ -14,6 +15,7 @@ export interface BrokerDeps {
   readonly wakeFeed: () => void
   /** Lets go of a key in this process at once; the others learn it from the feed. */
   readonly dropCredential: (kind: 'agent' | 'generator', id: string) => void
+  readonly readOverview: ReadOverview
   readonly readCursor: Feed['readCursor']
   readonly config: BrokerConfig
   readonly clock: Clock

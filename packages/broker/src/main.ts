@@ -8,6 +8,7 @@ import { createLifecycle } from '@brokkr/runtime/lifecycle.ts'
 import { createLog, type Log } from '@brokkr/runtime/log.ts'
 import { createMetrics } from '@brokkr/runtime/metrics.ts'
 import { checkStart } from '@brokkr/runtime/start-checks.ts'
+import { createOverviewReader } from './actions/read-overview.ts'
 import type { Deed } from './audit.ts'
 import { createAuditWriter } from './audit-writer.ts'
 import { bootstrap } from './bootstrap.ts'
@@ -139,7 +140,8 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
     trouble = () => feed.trouble()
     const { wake: wakeFeed, readCursor } = feed
     const dropCredential: BrokerDeps['dropCredential'] = (kind, id) => authenticator.dropCredential(kind, id)
-    const deps: BrokerDeps = { sql: database, seal, feed, wakeFeed, readCursor, dropCredential, config, clock, cookie, log }
+    const readOverview = createOverviewReader({ sql: database, clock })
+    const deps: BrokerDeps = { sql: database, seal, feed, wakeFeed, readCursor, dropCredential, readOverview, config, clock, cookie, log }
     const idempotency = createIdempotency({ database, seal, metrics, wakeFeed }, { seconds: config.broker.idempotency_seconds })
     http.goLive({
       deps,

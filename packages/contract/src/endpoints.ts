@@ -15,6 +15,7 @@ import { listAuditLogs } from './audit.ts'
 import { createDeploymentObject, getDeploymentObject, getTargetState, listDeploymentObjects, rollbackStack } from './deployment-object.ts'
 import type { CallOf, Endpoint, InputOf, OtherOf, OutputOf } from './endpoint.ts'
 import { createEvent, createEvents, getAgentEvent, listAgentEvents, listEvents } from './event.ts'
+import { getAgentFleetStatus, getOverview, listFleet } from './fleet.ts'
 import {
   createGenerator,
   deleteGenerator,
@@ -27,6 +28,7 @@ import {
   rotateGeneratorPak,
   updateGenerator,
 } from './generator.ts'
+import { getDeploymentHealth, getStackHealth, updateHealthStatus } from './health.ts'
 import { createStack, deleteStack, getStack, getStackStatus, listStacks, updateStack } from './stack.ts'
 import {
   stacksAddAnnotation,
@@ -68,6 +70,10 @@ export const endpoints = {
   createEvents,
   listAgentEvents,
   getAgentEvent,
+  updateHealthStatus,
+  listFleet,
+  getAgentFleetStatus,
+  getOverview,
   listGenerators,
   createGenerator,
   getGenerator,
@@ -91,9 +97,11 @@ export const endpoints = {
   stacksAddAnnotation,
   stacksRemoveAnnotation,
   getStackStatus,
+  getStackHealth,
   createDeploymentObject,
   listDeploymentObjects,
   getDeploymentObject,
+  getDeploymentHealth,
   listAdminPaks,
   createAdminPak,
   rotateAdminPak,

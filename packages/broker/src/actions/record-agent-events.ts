@@ -41,10 +41,9 @@ async function record(deps: Deps, input: { agentId: string; events: IdentifiedEv
     const sound = events.filter((_, index) => faults[index] === null)
     const stored = await store(sql, agentId, sound, about.stackOf)
     await acknowledge(sql, agentId, sound)
-    // In one order for everybody, so that two batches wait for each other instead of locking each other out.
     const removals = sound.filter((event) => saysRemoved(event, about.isMarker(event.deployment_object_id)))
-    for (const object_id of removals.map((event) => event.deployment_object_id).toSorted())
-      await agentStackStatus.markRemoved(sql, { agent_id: agentId, object_id })
+    const object_ids = removals.map((event) => event.deployment_object_id)
+    if (object_ids.length > 0) await agentStackStatus.markRemoved(sql, { agent_id: agentId, object_ids })
     return events.map((event, index) => outcome(stored, event, faults[index] ?? null))
   })
   deps.wakeFeed()

@@ -21,6 +21,7 @@ import { createPublisher } from './publish.ts'
 import { type FeedView, startReader } from './reader.ts'
 import { Registry } from './registry.ts'
 import { Ring } from './ring.ts'
+import { createSessions } from './sessions.ts'
 import type { AgentStream, ByeReason } from './stream.ts'
 import { createWatches, type WatchWish } from './watch.ts'
 
@@ -111,6 +112,7 @@ export function startFeed(deps: FeedDeps): Feed {
     },
   })
   const processId = randomUUID()
+  const sessions = createSessions({ sql: database, clock, log, processId })
   const [testEvery, testLimit] = settings.listener_test_seconds
   const listener = startListener({
     connect: database.connect,
@@ -140,6 +142,7 @@ export function startFeed(deps: FeedDeps): Feed {
     if (ageMs() > settings.stale_seconds[1] * 1000 && reader.view !== null) closeAll('stale', 10_000)
     for (const stream of registry.all()) tickStream(stream, reader.view, pingMs, isStale)
     watches.tick(pingMs)
+    sessions.tick()
   })
 
   const farEnd = startLoop({ clock, log }, farEndCheck({ sql: database, clock, registry, trouble }, settings))
@@ -159,7 +162,8 @@ export function startFeed(deps: FeedDeps): Feed {
     lifeMs: [settings.stream_life_seconds[0] * 1000, settings.stream_life_seconds[1] * 1000],
     limits: { queueKeys: settings.queue_keys, queueBytes: settings.queue_bytes, slowMs: settings.slow_seconds * 1000 },
     streamsMax: settings.streams_max,
-    onClosed: () => undefined,
+    onOpened: (agentId) => sessions.opened(agentId),
+    onClosed: (agentId) => sessions.closed(agentId),
   }
 
   return {
@@ -188,6 +192,7 @@ export function startFeed(deps: FeedDeps): Feed {
       await farEnd.stop()
       await listener.stop()
       await reader.stop()
+      await sessions.stop()
     },
   }
 }

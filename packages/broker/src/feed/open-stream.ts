@@ -32,7 +32,8 @@ export interface OpenDeps extends StartDeps {
   readonly lifeMs: readonly [number, number]
   readonly limits: StreamLimits
   readonly streamsMax: number
-  readonly onClosed: (reason: CloseReason) => void
+  readonly onOpened: (agentId: string) => void
+  readonly onClosed: (agentId: string, reason: CloseReason) => void
 }
 
 /** Streams an agent may hold; one more takes the place of the oldest. */
@@ -92,11 +93,12 @@ function greet(
     limits: deps.limits,
     onClosed: (closed, reason) => {
       registry.remove(closed)
-      deps.onClosed(reason)
+      deps.onClosed(closed.agentId, reason)
     },
   })
   const held = [...registry.of(scopeKey('agent', who.agentId))]
   for (const oldest of held.slice(0, Math.max(0, held.length + 1 - perAgentMax))) oldest.end('overloaded', 0)
+  deps.onOpened(who.agentId)
   // Known from its first moment, so that a revocation or a drain finds it while it still starts.
   registry.subscribe(stream, scopeKey('agent', who.agentId))
   response.writeHead(200, { 'content-type': contentTypes[form], 'cache-control': 'no-store, no-transform', 'x-accel-buffering': 'no' })

@@ -214,6 +214,7 @@ const bodies = (about: typeof present): Partial<Record<EndpointName, unknown>> =
   createEvents: {
     events: [{ id: ids.missing, agent_id: about.agent, deployment_object_id: about.object, event_type: 'DEPLOY', status: 'SUCCESS' }],
   },
+  updateHealthStatus: { deployment_objects: [{ id: about.object, status: 'healthy', checked_at: time }] },
   createGenerator: { name: 'g' },
   registerAgent: { agent_id: about.agent },
   deregisterAgent: { agent_id: about.agent },

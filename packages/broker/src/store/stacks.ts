@@ -1,9 +1,12 @@
 // Stacks. Taking a number locks the row, so number order is commit order; sequence_xid proves to the check triggers that
 // the writing transaction took one.
+
+import { HealthStatus } from '@brokkr/contract/health.ts'
 import { Stack } from '@brokkr/contract/stack.ts'
 import { z } from 'zod'
 import { carries, type MarkFilter } from './carries.ts'
 import { count, maybe, type NameKey, one, rows, type Slots, touched } from './sql.ts'
+import { sums, worstHealth } from './stack-summary.ts'
 
 const columns = `id, name, description, generator_id, created_at, updated_at, deleted_at, drift`
 const qualified = (name: string) => columns.replaceAll(/\w+/g, (column) => `${name}.${column}`)
@@ -27,22 +30,71 @@ export interface StackFilter extends MarkFilter {
   readonly generator_id: string | null
   readonly name: string | null
 }
+type Lead = (p: Slots<StackFilter>) => string
+type Listing = StackFilter & NameKey & { limit: number }
 /** Four ways in, so that each is led by its own index. */
-const listing = (name: string, led: (p: Slots<StackFilter>) => string) =>
+const live: Lead = () => 's.deleted_at is null'
+const named: Lead = (p) => `s.deleted_at is null and s.name = ${p.name}::text`
+const owned: Lead = (p) => `s.deleted_at is null and s.generator_id = ${p.generator_id}::uuid`
+const withDeleted: Lead = () => 'true'
+
+const filtered = (p: Slots<Listing>, led: Lead): string => `
+  ${led(p)} and (s.name, s.id) > (${p.after_name}::text, ${p.after_id}::uuid)
+    and (${p.generator_id}::uuid is null or s.generator_id = ${p.generator_id}) and (${p.name}::text is null or s.name = ${p.name})
+    and ${carries(p, { labels: 'stack_labels', annotations: 'stack_annotations', owner: 'stack_id', is: 's.id' })}`
+
+const listing = (name: string, led: Lead) =>
   rows(
     `stacks.${name}`,
     Stack,
-    (p: Slots<StackFilter & NameKey & { limit: number }>) => `
-  select ${columns} from stacks s
-  where ${led(p)} and (name, id) > (${p.after_name}::text, ${p.after_id}::uuid)
-    and (${p.generator_id}::uuid is null or generator_id = ${p.generator_id}) and (${p.name}::text is null or name = ${p.name})
-    and ${carries(p, { labels: 'stack_labels', annotations: 'stack_annotations', owner: 'stack_id', is: 's.id' })}
-  order by name, id limit ${p.limit}::int`,
+    (p: Slots<Listing>) => `
+  select ${columns} from stacks s where ${filtered(p, led)} order by s.name, s.id limit ${p.limit}::int`,
   )
-export const list = listing('list', () => 'deleted_at is null')
-export const listNamed = listing('listNamed', (p) => `deleted_at is null and name = ${p.name}::text`)
-export const listOwned = listing('listOwned', (p) => `deleted_at is null and generator_id = ${p.generator_id}::uuid`)
-export const listWithDeleted = listing('listWithDeleted', () => 'true')
+export const list = listing('list', live)
+export const listNamed = listing('listNamed', named)
+export const listOwned = listing('listOwned', owned)
+export const listWithDeleted = listing('listWithDeleted', withDeleted)
+
+const Counted = Stack.extend({
+  desired_sequence_id: z.int().nullable(),
+  agents_total: z.int(),
+  agents_current: z.int(),
+  agents_failed: z.int(),
+  health: HealthStatus,
+  drifted: z.int(),
+  held: z.boolean(),
+  oldest_seen_at: z.string().nullable(),
+})
+export type CountedStack = z.output<typeof Counted>
+export interface CountFilter {
+  readonly health: string | null
+  readonly drifted: boolean | null
+  readonly held: boolean | null
+}
+/** The same with the kept counts of each stack: at most sixteen rows more per stack, and no look at any pair. */
+const countedListing = (name: string, led: Lead) =>
+  rows(
+    `stacks.${name}`,
+    Counted,
+    (p: Slots<Listing & CountFilter>) => `
+  select ${qualified('s')}, o.sequence_id as desired_sequence_id, c.total as agents_total, c.current as agents_current, c.failed as agents_failed,
+    h.health, c.drifted, c.held > 0 as held, c.oldest_seen_at
+  from stacks s
+  cross join lateral (select ${sums} from stack_summary m where m.stack_id = s.id) c
+  cross join lateral (select ${worstHealth('c')} as health) h
+  left join deployment_objects o on o.id = s.head_object_id
+  where ${filtered(p, led)}
+    and (${p.health}::text is null or h.health = ${p.health}) and (${p.drifted}::boolean is null or (c.drifted > 0) = ${p.drifted})
+    and (${p.held}::boolean is null or (c.held > 0) = ${p.held})
+  order by s.name, s.id limit ${p.limit}::int`,
+  )
+export const countedList = countedListing('countedList', live)
+export const countedListNamed = countedListing('countedListNamed', named)
+export const countedListOwned = countedListing('countedListOwned', owned)
+export const countedListWithDeleted = countedListing('countedListWithDeleted', withDeleted)
+
+/** Before the pairs of a stack change: its head stays where it is until the transaction ends. */
+export const lockHead = count('stacks.lockHead', (p: Slots<{ id: string }>) => `select id from stacks where id = ${p.id}::uuid for share`)
 
 /** Held until the transaction ends, so that what was read is still true when it is changed. */
 export const lock = maybe(

@@ -48,7 +48,7 @@ export const handleList: Handler<'listAgentEvents', BrokerDeps> = async ({ sql }
 }
 
 /** In the order of their places. An event may have been trimmed since; then it is left out. */
-async function eventsAt({ sql }: Pick<BrokerDeps, 'sql'>, places: readonly { id: string }[]): Promise<AgentEvent[]> {
+export async function eventsAt({ sql }: Pick<BrokerDeps, 'sql'>, places: readonly { id: string }[]): Promise<AgentEvent[]> {
   const ids = places.map(({ id }) => id)
   const found = new Map<string, AgentEvent>((await agentEvents.among(sql, { ids })).map((event) => [event.id, event]))
   return ids.flatMap((id) => found.get(id) ?? [])

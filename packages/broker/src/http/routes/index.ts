@@ -10,7 +10,9 @@ import * as agents from './agents.ts'
 import * as audit from './audit.ts'
 import * as auth from './auth.ts'
 import * as objects from './deployment-objects.ts'
+import * as fleet from './fleet.ts'
 import * as generators from './generators.ts'
+import * as health from './health.ts'
 import * as sessions from './sessions.ts'
 import * as stackMarks from './stack-marks.ts'
 import * as stacks from './stacks.ts'
@@ -46,6 +48,10 @@ export const handlers: Handlers<BrokerDeps> = {
   createEvents: agentEvents.handleCreateMany,
   listAgentEvents: agentEvents.handleList,
   getAgentEvent: agentEvents.handleGet,
+  updateHealthStatus: health.handleUpdate,
+  listFleet: fleet.handleList,
+  getAgentFleetStatus: fleet.handleGet,
+  getOverview: fleet.handleOverview,
   listGenerators: generators.handleListGenerators,
   createGenerator: generators.handleCreateGenerator,
   getGenerator: generators.handleGet,
@@ -69,9 +75,11 @@ export const handlers: Handlers<BrokerDeps> = {
   stacksAddAnnotation: stackMarks.handleAddAnnotation,
   stacksRemoveAnnotation: stackMarks.handleRemoveAnnotation,
   getStackStatus: stacks.handleGetStatus,
+  getStackHealth: health.handleOfStack,
   createDeploymentObject: objects.handleCreate,
   listDeploymentObjects: objects.handleList,
   getDeploymentObject: objects.handleGet,
+  getDeploymentHealth: health.handleOfObject,
   listAdminPaks: adminPaks.handleList,
   createAdminPak: adminPaks.handleCreate,
   rotateAdminPak: adminPaks.handleRotate,
