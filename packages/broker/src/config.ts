@@ -8,6 +8,16 @@ const span = z.tuple([seconds, seconds])
 const hexKey = z.string().regex(/^[0-9a-f]{64}$/i, 'must be 64 hex digits (32 bytes)')
 const hexHash = z.string().regex(/^[0-9a-f]{64}$/, 'must be the 64 lower-case hex digits of a SHA-256')
 
+/** tasks.<name>.every_seconds: another interval than the task's own. */
+const everySeconds = () => ({ every_seconds: optional(seconds, { hot: true }) })
+const taskTable = {
+  'change-log-cleanup': everySeconds(),
+  'agent-liveness': everySeconds(),
+  'audit-cleanup': everySeconds(),
+  housekeeping: everySeconds(),
+  'target-verify': everySeconds(),
+}
+
 export const brokerTable = {
   database: {
     url: requiredSecret({ env: ['DATABASE_URL'] }),
@@ -40,6 +50,9 @@ export const brokerTable = {
     encryption_key: secret({ schema: hexKey, make: () => randomBytes(32).toString('hex') }),
     webhook_encryption_key: secret({ schema: hexKey }),
     encryption_keys_previous: secretList({ schema: hexKey }),
+    audit_log_retention_days: setting(z.number().nonnegative(), 90, { hot: true }),
+    audit_cleanup_interval_seconds: setting(seconds, 86_400, { hot: true }),
+    agent_events_retention_days: setting(z.number().nonnegative(), 0, { hot: true }),
     audit_batch_size: setting(count.min(1).max(1000), 100),
     audit_flush_ms: setting(z.number().positive(), 1000),
     idempotency_seconds: setting(seconds, 86_400),
@@ -69,7 +82,10 @@ export const brokerTable = {
     dead_seconds: setting(seconds, 45),
     far_end_check_seconds: setting(seconds, 10),
     drain_per_second: setting(count.min(1), 1000),
+    canary_seconds: setting(seconds, 10),
+    retention_hours: setting(z.number().positive(), 24, { hot: true }),
   },
+  tasks: taskTable,
 }
 export type BrokerConfig = ConfigOf<typeof brokerTable>
 

@@ -1,5 +1,6 @@
 // What handlers are given: built once in main.ts, narrowed by each action to what it uses.
 import type { Clock } from '@brokkr/runtime/clock.ts'
+import type { LoadedConfig } from '@brokkr/runtime/config.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
 import type { ReadOverview } from './actions/read-overview.ts'
 import type { BrokerConfig } from './config.ts'
@@ -18,6 +19,9 @@ export interface BrokerDeps {
   readonly readOverview: ReadOverview
   readonly readCursor: Feed['readCursor']
   readonly config: BrokerConfig
+  /** The same settings with their sources, for people. */
+  readonly settings: LoadedConfig<BrokerConfig>
+  readonly tasks: () => readonly { readonly name: string; readonly everyMs: () => number }[]
   readonly clock: Clock
   readonly cookie: SessionCookie
   readonly log: Log

@@ -2,7 +2,7 @@
 // Composition only; each opening registers its closing beside it.
 import { hostname } from 'node:os'
 import { systemClock } from '@brokkr/runtime/clock.ts'
-import { loadConfig } from '@brokkr/runtime/config.ts'
+import { type LoadedConfig, loadConfig } from '@brokkr/runtime/config.ts'
 import { ConfigError } from '@brokkr/runtime/config-error.ts'
 import { createLifecycle } from '@brokkr/runtime/lifecycle.ts'
 import { createLog, type Log } from '@brokkr/runtime/log.ts'
@@ -31,6 +31,8 @@ import { watchSampleKeys } from './sample-key-watch.ts'
 import * as adminRole from './store/admin-role.ts'
 import * as consoleSessions from './store/console-sessions.ts'
 import * as credentials from './store/credentials.ts'
+import { listTasks, type TaskSettings } from './tasks/index.ts'
+import { startTasks } from './tasks/run-tasks.ts'
 import { createUsageWriter } from './usage-writer.ts'
 import { version } from './version.ts'
 
@@ -49,7 +51,7 @@ export async function runBroker(options: { env: NodeJS.ProcessEnv; flags?: Recor
     const log = createLog({ name: 'brokkr-broker', level: config.value.log.level, format: config.value.log.format })
     const lifecycle = createLifecycle({ log }, { graceMs: config.value.server.shutdown_seconds * 1000 })
     lifecycle.listenForSignals()
-    const broker = await startBroker(config.value, { log, onClose: lifecycle.onClose.bind(lifecycle) })
+    const broker = await startBroker(config, { log, onClose: lifecycle.onClose.bind(lifecycle) })
     log.info('broker ready', { address: broker.address })
     await lifecycle.closed
   } catch (error) {
@@ -67,7 +69,8 @@ export interface StartDeps {
   readonly onClose: (name: string, close: () => Promise<void> | void) => void
 }
 
-export async function startBroker(config: BrokerConfig, { log, onClose }: StartDeps): Promise<{ address: string }> {
+export async function startBroker(settings: LoadedConfig<BrokerConfig>, { log, onClose }: StartDeps): Promise<{ address: string }> {
+  const config = settings.value
   const clock = systemClock
   const metrics = createMetrics({ processMetrics: true })
   const cookie = sessionCookie({ isTls: config.server.tls_terminated_elsewhere })
@@ -100,14 +103,17 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
       { flushMs: 5_000, sessionIdleSeconds: config.broker.session_idle_seconds },
     )
     onClose('usage', () => usage.close())
+    const owner = `${hostname()}-${process.pid}`
     const feed = startFeed({
       database,
       seal,
       clock,
       log,
+      metrics,
       schema: config.database.schema,
       settings: config.feed,
-      brokerName: `${hostname()}-${process.pid}`,
+      brokerName: owner,
+      onTask: (kind) => tasks.wake(kind.replaceAll('_', '-')),
       onCredential: (kind, id) => {
         authenticator.dropCredential(kind as CredentialKind, id)
         if (kind === 'admin') sampleKeys?.wake()
@@ -141,7 +147,23 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
     const { wake: wakeFeed, readCursor } = feed
     const dropCredential: BrokerDeps['dropCredential'] = (kind, id) => authenticator.dropCredential(kind, id)
     const readOverview = createOverviewReader({ sql: database, clock })
-    const deps: BrokerDeps = { sql: database, seal, feed, wakeFeed, readCursor, dropCredential, readOverview, config, clock, cookie, log }
+    const taskDeps = { sql: database, clock, log, metrics, wakeFeed }
+    const tasks = startTasks({ ...taskDeps, owner }, listTasks(taskDeps, taskSettings(config)))
+    const deps: BrokerDeps = {
+      sql: database,
+      seal,
+      feed,
+      wakeFeed,
+      readCursor,
+      dropCredential,
+      readOverview,
+      config,
+      settings,
+      tasks: () => tasks.tasks,
+      clock,
+      cookie,
+      log,
+    }
     const idempotency = createIdempotency({ database, seal, metrics, wakeFeed }, { seconds: config.broker.idempotency_seconds })
     http.goLive({
       deps,
@@ -154,8 +176,9 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
     // Registered last, closed first: nothing new is taken, streams get their bye, calls under way end, then the rest goes.
     onClose('http', async () => {
       http.drain()
+      const stopped = tasks.stop()
       await feed.drain()
-      await http.close()
+      await Promise.all([stopped, http.close()])
     })
     return { address: `http://${http.address.includes(':') ? `[${http.address}]` : http.address}:${http.port}` }
   } catch (error) {
@@ -170,6 +193,15 @@ const httpLimits = ({ limits }: BrokerConfig) => ({
   handlerMs: limits.handler_seconds * 1000,
   bodyBytes: limits.body_bytes,
   objectBodyBytes: limits.object_body_bytes,
+})
+
+const taskSettings = (config: BrokerConfig): TaskSettings => ({
+  everySeconds: (name) => (config.tasks as Record<string, { every_seconds: number | null } | undefined>)[name]?.every_seconds ?? null,
+  retentionHours: () => config.feed.retention_hours,
+  silentSeconds: () => config.broker.agent_disconnect_after_seconds,
+  auditRetentionDays: () => config.broker.audit_log_retention_days,
+  auditCleanupSeconds: () => config.broker.audit_cleanup_interval_seconds,
+  eventDays: () => config.broker.agent_events_retention_days,
 })
 
 const nobody: Actor = { ...systemActor }

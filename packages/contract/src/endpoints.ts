@@ -1,6 +1,16 @@
 // The one table of endpoints by name. A name here is the key of the permission table, the client's method and, in snake
 // case, the operationId of the OpenAPI document.
-import { createAdminPak, createSession, deleteSession, listAdminPaks, revokeAdminPak, rotateAdminPak, verifyPak } from './admin.ts'
+import {
+  createAdminPak,
+  createSession,
+  deleteSession,
+  getConfig,
+  listAdminPaks,
+  listTasks,
+  revokeAdminPak,
+  rotateAdminPak,
+  verifyPak,
+} from './admin.ts'
 import { createAgent, deleteAgent, getAgent, listAgents, recordHeartbeat, rotateAgentPak, searchAgent, updateAgent } from './agent.ts'
 import {
   agentsAddAnnotation,
@@ -109,6 +119,8 @@ export const endpoints = {
   createSession,
   deleteSession,
   listAuditLogs,
+  getConfig,
+  listTasks,
 } as const satisfies Record<string, Endpoint>
 
 export type Endpoints = typeof endpoints

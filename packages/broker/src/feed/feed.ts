@@ -7,14 +7,17 @@ import { uniform } from '@brokkr/runtime/backoff.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
 import { startLoop } from '@brokkr/runtime/loop.ts'
+import type { Metrics } from '@brokkr/runtime/metrics.ts'
 import type { Seal } from '../seal.ts'
 import type { ChangeRow } from '../store/change-log.ts'
 import type { Database } from '../store/db.ts'
 import * as feedState from '../store/feed-state.ts'
 import { createAdmission } from './admission.ts'
+import { startCanary } from './canary.ts'
 import { type Cursor, readCursor } from './cursor.ts'
 import { drainStreams } from './drain.ts'
 import { farEndCheck } from './far-end.ts'
+import { createFeedMetrics } from './feed-metrics.ts'
 import { createWaker, startListener } from './listener.ts'
 import { type OpenDeps, openStream, type StreamWish } from './open-stream.ts'
 import { createPublisher } from './publish.ts'
@@ -43,17 +46,21 @@ export interface FeedSettings {
   readonly dead_seconds: number
   readonly far_end_check_seconds: number
   readonly drain_per_second: number
+  readonly canary_seconds: number
 }
 export interface FeedDeps {
   readonly database: Database
   readonly seal: Seal
   readonly clock: Clock
   readonly log: Log
+  readonly metrics: Metrics
   readonly schema: string
   readonly settings: FeedSettings
   readonly brokerName: string
   /** A credential changed or died: caches must let go of it. */
   readonly onCredential: (kind: string, id: string) => void
+  /** Work is due: `kind` is what it is done with. */
+  readonly onTask: (kind: string) => void
 }
 export interface Feed {
   /** After a commit: wakes our own reader and every other process. */
@@ -80,7 +87,8 @@ export function startFeed(deps: FeedDeps): Feed {
     for (const stream of registry.all()) stream.end(reason, uniform(0, spreadMs))
   }
   const onControl = (row: ChangeRow) => {
-    if (row.object_id === null) return
+    if (row.written_at !== null) feedMetrics.canary(row.written_at)
+    if (row.object_id === null || row.object_kind === 'canary') return
     deps.onCredential(row.object_kind, row.object_id)
     watches.closeOf(`${row.object_kind} ${row.object_id}`)
     if (row.object_kind === 'agent') for (const stream of registry.all()) if (stream.agentId === row.object_id) stream.end('revoked', 0)
@@ -93,6 +101,7 @@ export function startFeed(deps: FeedDeps): Feed {
     ring,
     inlineBytes: settings.inline_bytes,
     onControl,
+    onTask: (row) => deps.onTask(row.object_kind),
     onAnyRow: watches.offer,
   })
   const reader = startReader({
@@ -106,6 +115,7 @@ export function startFeed(deps: FeedDeps): Feed {
       closeAll('epoch', 30_000)
       watches.closeAll()
     },
+    onPolled: (poll) => feedMetrics.polled(poll),
     renewEpoch: async (seen) => {
       const made = await feedState.renewEpoch(database, { seen, epoch: randomUUID() })
       log.warn('the database has another history: new epoch', { renewed_here: made !== null })
@@ -125,6 +135,10 @@ export function startFeed(deps: FeedDeps): Feed {
     testEveryMs: testEvery * 1000,
     testLimitMs: testLimit * 1000,
   })
+
+  const feedMetrics = createFeedMetrics(deps, { view: () => reader.view, isListenerUp: () => listener.isUp })
+  const wake = createWaker({ sql: database, log, channel, onWake: reader.wake })
+  const canary = startCanary({ sql: database, clock, log, wake }, { processId, everyMs: settings.canary_seconds * 1000 })
 
   const ageMs = () => (reader.view === null ? Number.POSITIVE_INFINITY : clock.monotonicMs() - reader.view.polledAtMs)
   const trouble = (): ReturnType<Feed['trouble']> => {
@@ -167,7 +181,7 @@ export function startFeed(deps: FeedDeps): Feed {
   }
 
   return {
-    wake: createWaker({ sql: database, log, channel, onWake: reader.wake }),
+    wake,
     trouble,
     readCursor: (text) => (reader.view === null ? null : readCursor(reader.view.cursorKey, text)),
     openWatch: (answer, wish) => {
@@ -190,6 +204,7 @@ export function startFeed(deps: FeedDeps): Feed {
     stop: async () => {
       ticker.stop()
       await farEnd.stop()
+      await canary.stop()
       await listener.stop()
       await reader.stop()
       await sessions.stop()

@@ -27,6 +27,7 @@ export interface PublisherDeps {
   readonly inlineBytes: number
   /** Rows for this process and its task loops: credentials that changed, work that is due. */
   readonly onControl: (row: ChangeRow) => void
+  readonly onTask: (row: ChangeRow) => void
   readonly onAnyRow: (row: ChangeRow) => void
 }
 
@@ -74,6 +75,7 @@ function match(deps: PublisherDeps, rows: readonly ChangeRow[]): Matched {
   for (const row of rows) {
     deps.onAnyRow(row)
     if (row.scope_kind === 'control') deps.onControl(row)
+    else if (row.scope_kind === 'task') deps.onTask(row)
     for (const stream of deps.registry.of(scopeKey(row.scope_kind, row.scope_id))) noteRow(stream, row, matched)
   }
   return matched

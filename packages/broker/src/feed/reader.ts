@@ -20,6 +20,8 @@ export interface FeedView {
   readonly cursorText: string
   readonly isStandby: boolean
   readonly polledAtMs: number
+  /** How far back the log reaches; null: nothing was ever taken out of it. */
+  readonly floorAgeSeconds: number | null
 }
 export interface FeedReader {
   readonly wake: () => void
@@ -37,6 +39,7 @@ export interface ReaderDeps {
   readonly onNewEpoch: () => void
   /** Makes a new epoch by compare-and-set and tells which one holds now. */
   readonly renewEpoch: (seen: string) => Promise<void>
+  readonly onPolled: (poll: { byTimer: boolean; rows: number; seconds: number }) => void
 }
 
 export function startReader(deps: ReaderDeps): FeedReader {
@@ -44,6 +47,7 @@ export function startReader(deps: ReaderDeps): FeedReader {
   let client: pg.Client | null = null
   let view: FeedView | null = null
   let failures = 0
+  let checkedAtMs = Number.NEGATIVE_INFINITY
   let isWoken = false
   let wakeSleeper: () => void = () => undefined
 
@@ -56,8 +60,15 @@ export function startReader(deps: ReaderDeps): FeedReader {
       const byTimer = !isWoken
       isWoken = false
       try {
+        const isNew = client === null
         client ??= await connectOrFail(deps, () => (client = null))
-        view = await pollOnce(deps, client, view, byTimer)
+        const startedMs = deps.clock.monotonicMs()
+        // Also when wake-ups never leave room for the timer: a floor or a history that changed must be noticed under load too.
+        const checks = isNew || startedMs - checkedAtMs >= deps.pollMs()
+        const polled = await pollOnce(deps, client, view, checks)
+        if (checks) checkedAtMs = startedMs
+        view = polled.view
+        deps.onPolled({ byTimer, rows: polled.rows, seconds: (deps.clock.monotonicMs() - startedMs) / 1000 })
         failures = 0
       } catch (error) {
         failures += 1
@@ -99,20 +110,26 @@ async function connectOrFail(deps: ReaderDeps, onLost: () => void): Promise<pg.C
   return client
 }
 
-async function pollOnce(deps: ReaderDeps, client: pg.Client, before: FeedView | null, byTimer: boolean): Promise<FeedView> {
+async function pollOnce(
+  deps: ReaderDeps,
+  client: pg.Client,
+  before: FeedView | null,
+  checks: boolean,
+): Promise<{ view: FeedView; rows: number }> {
   const sql = sqlOn(client)
-  const known = before === null || byTimer ? await checkHistory(deps, sql, before) : before
+  const known = before === null || checks ? await checkHistory(deps, sql, before) : before
   // The first poll reads no rows: nobody follows yet, and every stream starts with a read of its own.
   const from = before === null || before.epoch !== known.epoch ? null : before.cursor
   const read = from === null ? await currentSnapshot(sql) : await readSince(client, from)
   const polledAtMs = deps.clock.monotonicMs()
-  if (read.standby) return { ...known, cursor: read.cursor, cursorText: '', isStandby: true, polledAtMs }
+  const seen = { ...known, cursor: read.cursor, polledAtMs }
+  if (read.standby) return { view: { ...seen, cursorText: '', isStandby: true }, rows: 0 }
   const cursorText = printCursor(known.cursorKey, { epoch: known.epoch, snapshot: read.cursor })
   await deps.publisher.publish(read.rows, { cursor: read.cursor, cursorText, atMs: polledAtMs })
-  return { ...known, cursor: read.cursor, cursorText, isStandby: false, polledAtMs }
+  return { view: { ...seen, cursorText, isStandby: false }, rows: read.rows.length }
 }
 
-type History = Pick<FeedView, 'epoch' | 'cursorKey' | 'floorXid'>
+type History = Pick<FeedView, 'epoch' | 'cursorKey' | 'floorXid' | 'floorAgeSeconds'>
 
 async function checkHistory(deps: ReaderDeps, sql: ReturnType<typeof sqlOn>, before: FeedView | null): Promise<History> {
   let state = await feedState.read(sql, {})
@@ -121,7 +138,8 @@ async function checkHistory(deps: ReaderDeps, sql: ReturnType<typeof sqlOn>, bef
     state = await feedState.read(sql, {})
   }
   if (before !== null && before.epoch !== state.epoch) deps.onNewEpoch()
-  return { epoch: state.epoch, cursorKey: state.cursor_key, floorXid: BigInt(state.floor_xid) }
+  const { epoch, cursor_key: cursorKey, floor_age_seconds: floorAgeSeconds } = state
+  return { epoch, cursorKey, floorXid: BigInt(state.floor_xid), floorAgeSeconds }
 }
 
 interface Read {

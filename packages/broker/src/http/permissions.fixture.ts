@@ -102,6 +102,8 @@ export const permissions: Record<EndpointName, Row> = {
   // Only a session can end itself, and these callers bring keys.
   deleteSession: ['forbidden', 'forbidden', 'forbidden', 'forbidden', 'forbidden', 'forbidden'],
   listAuditLogs: ['ok', 'ok', 'admin_required', 'admin_required', 'admin_required', 'admin_required'],
+  getConfig: ['ok', 'ok', 'admin_required', 'admin_required', 'admin_required', 'admin_required'],
+  listTasks: ['ok', 'ok', 'admin_required', 'admin_required', 'admin_required', 'admin_required'],
 }
 
 /** The same calls about a thing that does not exist; null where the operation itself answers, behind the permission. */
@@ -223,6 +225,8 @@ export const aboutMissing: Record<EndpointName, Row | null> = {
   createSession: null,
   deleteSession: null,
   listAuditLogs: null,
+  getConfig: null,
+  listTasks: null,
 }
 
 /** The verb an admin key with a scope needs. */
@@ -295,4 +299,6 @@ export const verbs: Record<EndpointName, Verb> = {
   createSession: 'read',
   deleteSession: 'read',
   listAuditLogs: 'read',
+  getConfig: 'read',
+  listTasks: 'read',
 }

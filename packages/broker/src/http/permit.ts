@@ -122,4 +122,6 @@ export const rules = {
   createSession: { who: ['A', 'G'], denied: 'forbidden', credential: 'pak' },
   deleteSession: { who: ['A', 'G'], denied: 'forbidden', credential: 'session' },
   listAuditLogs: adminOnly,
+  getConfig: adminOnly,
+  listTasks: adminOnly,
 } as const satisfies Record<EndpointName, Rule>

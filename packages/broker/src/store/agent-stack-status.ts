@@ -78,3 +78,12 @@ export const markRemoved = count(
   on conflict (agent_id, stack_id) do update set object_id = excluded.object_id, phase = 'removed', code = null, message = null, received_at = now()
   where s.phase <> 'removed'`,
 )
+
+/** Pairs whose removal was reported long ago. */
+export const removeRemoved = count(
+  'agent_stack_status.removeRemoved',
+  (p: Slots<{ hours: number; limit: number }>) => `
+  delete from agent_stack_status where ctid in (
+    select ctid from agent_stack_status where phase = 'removed' and received_at < now() - ${p.hours}::float8 * interval '1 hour'
+    order by received_at limit ${p.limit}::int)`,
+)

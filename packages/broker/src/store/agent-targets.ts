@@ -134,3 +134,14 @@ export const agentsOfStack = rows(
   select t.agent_id, a.name, ${reasons} from agent_targets t join agents a on a.id = t.agent_id
   where t.stack_id = ${p.stack_id}::uuid order by a.name, a.id`,
 )
+
+/** Pairs that are missing, should not be there, or carry other reasons than labels and annotations give: in one snapshot, without a lock. */
+export const drift = one(
+  'agent_targets.drift',
+  z.object({ pairs: z.int(), differences: z.int() }),
+  (p: Slots<{ agent_id: string | null; stack_id: string | null }>) => `
+  with wanted as (${wanted(p)})
+  select (select count(*) from agent_targets) as pairs, count(*) as differences
+  from wanted w full join agent_targets t on t.agent_id = w.agent_id and t.stack_id = w.stack_id
+  where (w.explicit, w.by_label, w.by_annotation) is distinct from (t.explicit, t.by_label, t.by_annotation)`,
+)

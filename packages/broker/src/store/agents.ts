@@ -159,3 +159,15 @@ export const unheardAmong = rows(
   select agent_id as id from agent_liveness
   where agent_id = any(${p.ids}::uuid[]) and coalesce(last_seen_at < now() - ${p.seconds}::float8 * interval '1 second', true)`,
 )
+
+/** A batch of those unseen for too long, by database time; rows another process handles are passed over. */
+export const markSilent = rows(
+  'agents.markSilent',
+  z.object({ id: z.string() }),
+  (p: Slots<{ silent_seconds: number; limit: number }>) => `
+  update agents set connection_state = 'disconnected' where id in (
+    select a.id from agents a join agent_liveness l on l.agent_id = a.id
+    where a.connection_state = 'connected' and a.deleted_at is null and l.last_seen_at < now() - ${p.silent_seconds}::float8 * interval '1 second'
+    order by a.id limit ${p.limit}::int for update of a skip locked)
+  returning id`,
+)

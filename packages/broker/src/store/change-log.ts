@@ -12,6 +12,7 @@ const Row = z.object({
   object_kind: z.string().nullable(),
   object_id: z.string().nullable(),
   op: z.string().nullable(),
+  written_at: z.string().nullable(),
 })
 /** One pointer of the feed. */
 export interface ChangeRow {
@@ -21,6 +22,8 @@ export interface ChangeRow {
   readonly object_kind: string
   readonly object_id: string | null
   readonly op: string
+  /** Of canaries alone: by the database's clock. */
+  readonly written_at: string | null
 }
 export const pollRowsMax = 5000
 
@@ -30,7 +33,7 @@ export const poll = rows(
   Row,
   (p: Slots<{ xmax: string; in_flight: string[] }>) => `
   select pg_current_snapshot()::text as cursor, pg_is_in_recovery() as standby,
-         c.seq, c.scope_kind, c.scope_id, c.object_kind, c.object_id, c.op
+         c.seq, c.scope_kind, c.scope_id, c.object_kind, c.object_id, c.op, case when c.object_kind = 'canary' then c.created_at end as written_at
   from (values (1)) as one left join (
     (select * from change_log where xid >= ${p.xmax}::xid8 order by xid limit ${pollRowsMax + 1})
     union all
@@ -45,7 +48,7 @@ export const page = rows(
   Row,
   (p: Slots<{ xmax: string; in_flight: string[]; after: number }>) => `
   select pg_current_snapshot()::text as cursor, pg_is_in_recovery() as standby,
-         c.seq, c.scope_kind, c.scope_id, c.object_kind, c.object_id, c.op
+         c.seq, c.scope_kind, c.scope_id, c.object_kind, c.object_id, c.op, case when c.object_kind = 'canary' then c.created_at end as written_at
   from (values (1)) as one left join (
     select * from change_log
     where (xid >= ${p.xmax}::xid8 or xid = any(${p.in_flight}::xid8[])) and seq > ${p.after}::bigint
@@ -87,4 +90,20 @@ export const sinceForAgent = rows(
 export const notify = count(
   'change_log.notify',
   (p: Slots<{ channel: string; payload: string }>) => `select pg_notify(${p.channel}::text, ${p.payload}::text)`,
+)
+
+/** A change of nothing, from which every process measures how long news take. */
+export const writeCanary = count(
+  'change_log.writeCanary',
+  (p: Slots<{ process: string }>) => `
+  insert into change_log (scope_kind, scope_id, object_kind, object_id, op)
+  values ('control', '00000000-0000-0000-0000-000000000000', 'canary', ${p.process}::uuid, 'insert')`,
+)
+
+/** A batch of what is below the floor, by the index on xid; rows that another process deletes are passed over. */
+export const deleteBelow = count(
+  'change_log.deleteBelow',
+  (p: Slots<{ floor: string; limit: number }>) => `
+  delete from change_log where seq in (
+    select seq from change_log where xid < ${p.floor}::xid8 order by xid limit ${p.limit}::int for update skip locked)`,
 )

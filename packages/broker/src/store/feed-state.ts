@@ -1,6 +1,6 @@
 // The identity of this database's history: a restored or promoted database meets a mismatch and gets a new epoch.
 import { z } from 'zod'
-import { maybe, one, type Slots } from './sql.ts'
+import { count, maybe, one, type Slots } from './sql.ts'
 
 const Row = z.object({
   epoch: z.string(),
@@ -9,6 +9,7 @@ const Row = z.object({
   is_same_history: z.boolean(),
   standby: z.boolean(),
   schema: z.string(),
+  floor_age_seconds: z.number().nullable(),
 })
 export type FeedState = z.output<typeof Row>
 
@@ -20,6 +21,7 @@ export const read = one(
   Row,
   () => `
   select f.epoch, f.cursor_key, f.floor_xid::text, pg_is_in_recovery() as standby, current_schema()::text as schema,
+         (select extract(epoch from now() - min(m.taken_at))::float8 from feed_marks m where m.low_xid >= f.floor_xid and f.floor_xid > '0'::xid8) as floor_age_seconds,
          case when pg_is_in_recovery() then true else f.system_identifier = s.system_identifier and f.timeline = ${timeline} end as is_same_history
   from feed_state f cross join pg_control_system() s`,
 )
@@ -39,4 +41,10 @@ export const nextSession = one(
   'feed_state.nextSession',
   z.object({ session: z.int() }),
   () => `select nextval('stream_sessions') as session`,
+)
+
+/** Committed before any row below it goes, so that no cursor is accepted whose rows are missing. Never falls. */
+export const raiseFloor = count(
+  'feed_state.raiseFloor',
+  (p: Slots<{ floor: string }>) => `update feed_state set floor_xid = ${p.floor}::xid8 where floor_xid < ${p.floor}::xid8`,
 )

@@ -13,6 +13,7 @@ import * as objects from './deployment-objects.ts'
 import * as fleet from './fleet.ts'
 import * as generators from './generators.ts'
 import * as health from './health.ts'
+import * as operation from './operation.ts'
 import * as sessions from './sessions.ts'
 import * as stackMarks from './stack-marks.ts'
 import * as stacks from './stacks.ts'
@@ -87,4 +88,6 @@ export const handlers: Handlers<BrokerDeps> = {
   createSession: sessions.handleCreate,
   deleteSession: sessions.handleDelete,
   listAuditLogs: audit.handleList,
+  getConfig: operation.handleGetConfig,
+  listTasks: operation.handleListTasks,
 }
