@@ -134,7 +134,7 @@ const onlyIn: { what: string; pattern: RegExp; files: RegExp }[] = [
     what: 'processes',
     pattern: /['"](?:node:)?child_process['"]/,
     files:
-      /^(scripts\/|packages\/testing\/src\/|packages\/local\/src\/(spawn-owned|process-table)\.ts$|packages\/kube\/src\/exec-credential\.ts$|packages\/cli\/src\/up\/)/,
+      /^(scripts\/|bench\/|packages\/testing\/src\/|packages\/local\/src\/(spawn-owned|process-table)\.ts$|packages\/kube\/src\/exec-credential\.ts$|packages\/cli\/src\/up\/)/,
   },
   { what: 'a shell', pattern: /\bshell:\s*true\b|(?<![.\w])exec(?:Sync)?\(/, files: /^(?!)/ },
   { what: 'worker threads', pattern: /new Worker\(/, files: /^packages\/runtime\/src\/(worker-pool|owned-worker)\.ts$/ },

@@ -24,7 +24,7 @@ end $$;
 create trigger feed_insert after insert on config_reloads referencing new table as new_rows for each statement execute function feed_config_reloads();
 
 create index agent_object_acks_by_age on agent_object_acks (last_at);
-create index agent_stack_status_removed on agent_stack_status (received_at) where phase = 'removed';
+create index agent_stack_status_removed_by_age on agent_stack_status (received_at) where phase = 'removed';
 create index agents_connected on agents (id) where connection_state = 'connected' and deleted_at is null;
 
 -- The only way audit rows go: whole months that have ended before `keep_from`.

@@ -2,6 +2,7 @@
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { LoadedConfig } from '@brokkr/runtime/config.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
+import type { ReadOverview } from './actions/read-overview.ts'
 import type { BrokerConfig } from './config.ts'
 import type { Feed } from './feed/feed.ts'
 import type { SessionCookie } from './http/session-cookie.ts'
@@ -13,6 +14,9 @@ export interface BrokerDeps {
   readonly seal: Seal
   readonly feed: Feed
   readonly wakeFeed: () => void
+  /** Lets go of a key in this process at once; the others learn it from the feed. */
+  readonly dropCredential: (kind: 'agent' | 'generator', id: string) => void
+  readonly readOverview: ReadOverview
   readonly readCursor: Feed['readCursor']
   readonly config: BrokerConfig
   /** The same settings with their sources, for people. */

@@ -8,6 +8,7 @@ import { createLifecycle } from '@brokkr/runtime/lifecycle.ts'
 import { createLog, type Log } from '@brokkr/runtime/log.ts'
 import { createMetrics } from '@brokkr/runtime/metrics.ts'
 import { checkStart } from '@brokkr/runtime/start-checks.ts'
+import { createOverviewReader } from './actions/read-overview.ts'
 import type { Deed } from './audit.ts'
 import { createAuditWriter } from './audit-writer.ts'
 import { bootstrap } from './bootstrap.ts'
@@ -145,17 +146,20 @@ export async function startBroker(settings: LoadedConfig<BrokerConfig>, { log, o
       { cacheTtlMs: () => config.broker.auth_cache_ttl_seconds * 1000, cookieName: cookie.name },
     )
     trouble = createReadiness({ sql: database, clock, feedTrouble: () => feed.trouble() })
-    const taskDeps = { sql: database, clock, log, metrics, wakeFeed: feed.wake }
-    const tasks = startTasks(
-      { ...taskDeps, owner, isAway: (error) => fromDatabase(error)?.code === 'database_unavailable' },
-      listTasks(taskDeps, taskSettings(config)),
-    )
+    const { wake: wakeFeed, readCursor } = feed
+    const dropCredential: BrokerDeps['dropCredential'] = (kind, id) => authenticator.dropCredential(kind, id)
+    const readOverview = createOverviewReader({ sql: database, clock })
+    const taskDeps = { sql: database, clock, log, metrics, wakeFeed }
+    const isAway = (error: unknown) => fromDatabase(error)?.code === 'database_unavailable'
+    const tasks = startTasks({ ...taskDeps, owner, isAway }, listTasks(taskDeps, taskSettings(config)))
     const deps: BrokerDeps = {
       sql: database,
       seal,
       feed,
-      wakeFeed: feed.wake,
-      readCursor: feed.readCursor,
+      wakeFeed,
+      readCursor,
+      dropCredential,
+      readOverview,
       config,
       settings,
       tasks: () => tasks.tasks,
@@ -163,7 +167,7 @@ export async function startBroker(settings: LoadedConfig<BrokerConfig>, { log, o
       cookie,
       log,
     }
-    const idempotency = createIdempotency({ database, seal, metrics, wakeFeed: feed.wake }, { seconds: config.broker.idempotency_seconds })
+    const idempotency = createIdempotency({ database, seal, metrics, wakeFeed }, { seconds: config.broker.idempotency_seconds })
     http.goLive({
       deps,
       idempotency,
@@ -175,8 +179,9 @@ export async function startBroker(settings: LoadedConfig<BrokerConfig>, { log, o
     // Registered last, closed first: nothing new is taken, streams get their bye, calls under way end, then the rest goes.
     onClose('http', async () => {
       http.drain()
-      feed.drain()
-      await Promise.all([tasks.stop(), http.close()])
+      const stopped = tasks.stop()
+      await feed.drain()
+      await Promise.all([stopped, http.close()])
     })
     return { address: `http://${http.address.includes(':') ? `[${http.address}]` : http.address}:${http.port}` }
   } catch (error) {

@@ -1,7 +1,22 @@
-// Agents: one per cluster. Schema, types and endpoints of the noun together.
+// Agents: one per cluster. Schema, types and the endpoints of the record itself; labels and annotations are in
+// agent-marks.ts, what reaches an agent in agent-reach.ts.
 import { z } from 'zod'
 import { endpoint } from './endpoint.ts'
-import { AgentId, AnnotationKey, AnnotationValue, byId, GeneratorId, Label, rowTimes, StackId, Timestamp, Uuid } from './wire.ts'
+import {
+  AgentId,
+  AnnotationKey,
+  AnnotationValue,
+  byId,
+  deletedQuery,
+  GeneratorId,
+  Label,
+  markQuery,
+  pageQuery,
+  rowTimes,
+  StackId,
+  Timestamp,
+  Uuid,
+} from './wire.ts'
 
 export const Agent = z.object({
   id: AgentId,
@@ -16,11 +31,15 @@ export const Agent = z.object({
   connection_state: z.enum(['connected', 'disconnected', 'never']),
   last_seen_at: Timestamp.nullable(),
   agent_version: z.string().nullable(),
+  /** What the agent says of itself: local policy, preset, capabilities. */
+  facts: z.record(z.string(), z.unknown()).nullable(),
 })
 export type Agent = z.output<typeof Agent>
 
 export const AgentLabel = z.object({ id: Uuid, agent_id: AgentId, label: Label })
+export type AgentLabel = z.output<typeof AgentLabel>
 export const AgentAnnotation = z.object({ id: Uuid, agent_id: AgentId, key: AnnotationKey, value: AnnotationValue })
+export type AgentAnnotation = z.output<typeof AgentAnnotation>
 export const AgentTarget = z.object({
   id: Uuid,
   agent_id: AgentId,
@@ -36,6 +55,7 @@ export const Heartbeat = z.object({
   k8s_api_latency_ms: z.int32().nullable().optional(),
   agent_version: z.string().max(64).nullable().optional(),
   k8s_version: z.string().max(64).nullable().optional(),
+  facts: z.record(z.string(), z.unknown()).nullable().optional(),
 })
 export type Heartbeat = z.output<typeof Heartbeat>
 
@@ -44,11 +64,11 @@ const params = byId(AgentId)
 export const listAgents = endpoint({
   method: 'GET',
   path: '/api/v1/agents',
-  summary: 'Agents by name',
-  query: z.object({ name: z.string().optional() }),
+  summary: 'Agents by name; filters must all hold',
+  query: z.object({ name: z.string().optional(), status: z.string().optional(), ...markQuery, ...deletedQuery, ...pageQuery }),
   success: 200,
   response: z.array(Agent),
-  errors: ['generator_required'],
+  errors: ['generator_required', 'invalid_cursor'],
 })
 
 export const createAgent = endpoint({
@@ -68,92 +88,67 @@ export const createAgent = endpoint({
   errors: ['invalid_agent', 'invalid_generator_id', 'unique_violation'],
 })
 
+export const searchAgent = endpoint({
+  method: 'GET',
+  path: '/api/v1/agents/',
+  summary: 'The agent of this name in this cluster; both are needed',
+  query: z.object({ name: z.string().optional(), cluster_name: z.string().optional() }),
+  success: 200,
+  response: Agent,
+  errors: ['name_and_cluster_required', 'agent_not_found', 'agent_pak_mismatch'],
+})
+
 export const getAgent = endpoint({
   method: 'GET',
   path: '/api/v1/agents/{id}',
   summary: 'One agent',
   params,
+  query: z.object(deletedQuery),
   success: 200,
   response: Agent,
   errors: ['agent_not_found', 'agent_pak_mismatch'],
 })
 
-export const agentsListLabels = endpoint({
-  method: 'GET',
-  path: '/api/v1/agents/{id}/labels',
-  summary: 'Labels of an agent, oldest first',
+export const updateAgent = endpoint({
+  method: 'PUT',
+  path: '/api/v1/agents/{id}',
+  summary: 'Change name, cluster or status; whatever else is sent is ignored',
   params,
+  body: z.object({ name: z.string().optional(), cluster_name: z.string().optional(), status: z.string().optional() }),
+  bodyKind: 'lenient',
   success: 200,
-  response: z.array(AgentLabel),
-  errors: ['agent_not_found', 'agent_pak_mismatch'],
+  response: Agent,
+  errors: ['agent_not_found', 'agent_pak_mismatch', 'invalid_agent', 'unique_violation', 'precondition_failed'],
 })
 
-export const agentsAddLabel = endpoint({
-  method: 'POST',
-  path: '/api/v1/agents/{id}/labels',
-  summary: 'Label an agent; stacks with the same label reach it',
-  params,
-  body: z.object({ agent_id: AgentId, label: Label }),
-  success: 201,
-  response: AgentLabel,
-  errors: ['agent_id_mismatch', 'invalid_label', 'unique_violation', 'foreign_key_violation', 'limit_exceeded'],
-})
-
-export const agentsRemoveLabel = endpoint({
+export const deleteAgent = endpoint({
   method: 'DELETE',
-  path: '/api/v1/agents/{id}/labels/{label}',
-  summary: 'Take a label off an agent',
-  params: z.object({ id: AgentId, label: Label }),
+  path: '/api/v1/agents/{id}',
+  summary: 'Delete an agent: its key dies, nothing is removed in its cluster. An unknown one counts as deleted',
+  params,
   success: 204,
-  errors: ['agent_label_not_found'],
 })
 
-export const listTargets = endpoint({
-  method: 'GET',
-  path: '/api/v1/agents/{id}/targets',
-  summary: 'Stacks that reach an agent, and why',
+export const rotateAgentPak = endpoint({
+  method: 'POST',
+  path: '/api/v1/agents/{id}/rotate-pak',
+  summary: 'Give an agent a new key; the old one dies. An agent may send the hash of a key it made itself, then none is shown',
   params,
-  query: z.object({ reason: z.enum(['explicit', 'label', 'annotation', 'all']).default('explicit') }),
+  body: z.object({ short_token: z.string().optional(), pak_hash: z.string().optional() }),
+  bodyKind: 'optional',
   success: 200,
-  response: z.array(AgentTarget),
-  errors: ['agent_not_found', 'agent_pak_mismatch'],
-})
-
-export const addTarget = endpoint({
-  method: 'POST',
-  path: '/api/v1/agents/{id}/targets',
-  summary: 'Aim a stack at an agent',
-  params,
-  body: z.object({ agent_id: AgentId, stack_id: StackId }),
-  success: 201,
-  response: AgentTarget,
-  errors: [
-    'stack_not_found',
-    'target_generator_mismatch',
-    'target_create_denied',
-    'agent_not_registered',
-    'agent_id_mismatch',
-    'unique_violation',
-    'limit_exceeded',
-  ],
-})
-
-export const removeTarget = endpoint({
-  method: 'DELETE',
-  path: '/api/v1/agents/{id}/targets/{stack_id}',
-  summary: 'Stop aiming a stack at an agent',
-  params: z.object({ id: AgentId, stack_id: StackId }),
-  success: 204,
-  errors: ['stack_not_found', 'agent_target_not_found', 'target_generator_mismatch', 'target_create_denied', 'agent_not_registered'],
+  response: z.object({ agent: Agent, pak: z.string().nullable() }),
+  errors: ['agent_not_found', 'agent_pak_mismatch', 'unique_violation'],
 })
 
 export const recordHeartbeat = endpoint({
   method: 'POST',
   path: '/api/v1/agents/{id}/heartbeat',
-  summary: 'The agent is alive; what it knows of its cluster',
+  summary: 'The agent is alive; what it knows of its cluster. With Prefer: return=representation its record comes back',
   params,
   body: Heartbeat,
   bodyKind: 'optional',
   success: 204,
+  other: { status: 200, response: z.object({ agent: Agent, labels: z.array(AgentLabel), annotations: z.array(AgentAnnotation) }) },
   errors: ['agent_pak_mismatch'],
 })

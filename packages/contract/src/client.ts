@@ -1,7 +1,7 @@
 // The typed client made from the endpoint table: one method per endpoint. It never retries (callers decide) and runs in a
 // browser too; a program may hand in a faster transport than fetch.
 import { type Endpoint, fillPath, queryText } from './endpoint.ts'
-import { type Call, type EndpointName, endpoints, type Output } from './endpoints.ts'
+import { type Call, type EndpointName, endpoints, type Other, type Output } from './endpoints.ts'
 import { ApiError, ErrorBody, type ErrorCode, errorStatus } from './error.ts'
 
 export interface TransportRequest {
@@ -30,7 +30,7 @@ export interface Answer<T> {
 }
 type Methods = { readonly [N in EndpointName]: (input: Call<N>, options?: CallOptions) => Promise<Output<N>> }
 export interface Client extends Methods {
-  readonly answer: <N extends EndpointName>(name: N, input: Call<N>, options?: CallOptions) => Promise<Answer<Output<N>>>
+  readonly answer: <N extends EndpointName>(name: N, input: Call<N>, options?: CallOptions) => Promise<Answer<Output<N> | Other<N>>>
 }
 
 export interface ClientOptions {

@@ -12,11 +12,14 @@ export interface Endpoint {
   readonly params?: z.ZodType
   readonly query?: z.ZodType
   readonly body?: z.ZodType
-  /** `json` must be there, `optional` may be empty and is then {}, `manifest` is JSON or raw YAML. */
-  readonly bodyKind?: 'json' | 'optional' | 'manifest'
+  /** `json` must be there, `optional` may be empty and is then {}, `lenient` must be there but a field that does not fit
+   *  counts as not sent, `manifest` is JSON or raw YAML. */
+  readonly bodyKind?: 'json' | 'optional' | 'lenient' | 'manifest'
   readonly success: 200 | 201 | 202 | 204
   /** The JSON answer; left out when the body is empty, or when `stream` writes frames. */
   readonly response?: z.ZodType
+  /** A second success with a shape of its own, for callers that ask for it by a header or the query. */
+  readonly other?: { readonly status: 200 | 202; readonly response: z.ZodType }
   /** The answer is an endless line of frames and not a JSON document. */
   readonly stream?: true
   /** The answer holds a secret beside its body (a cookie); one in the body is known by its name. */
@@ -37,6 +40,7 @@ export interface InputOf<E extends Endpoint> {
   readonly body: Shape<E['body']>
 }
 export type OutputOf<E extends Endpoint> = E['response'] extends z.ZodType ? z.output<E['response']> : undefined
+export type OtherOf<E extends Endpoint> = E['other'] extends { readonly response: infer T extends z.ZodType } ? z.output<T> : never
 
 /** What a caller sends: the keys the endpoint knows, and none of the others. */
 export type CallOf<E extends Endpoint> = (E['params'] extends z.ZodType ? { params: Sent<E['params']> } : unknown) &

@@ -11,46 +11,65 @@ import {
   rotateAdminPak,
   verifyPak,
 } from './admin.ts'
+import { createAgent, deleteAgent, getAgent, listAgents, recordHeartbeat, rotateAgentPak, searchAgent, updateAgent } from './agent.ts'
 import {
-  addTarget,
+  agentsAddAnnotation,
   agentsAddLabel,
+  agentsListAnnotations,
   agentsListLabels,
+  agentsRemoveAnnotation,
   agentsRemoveLabel,
-  createAgent,
-  getAgent,
-  listAgents,
-  listTargets,
-  recordHeartbeat,
-  removeTarget,
-} from './agent.ts'
+} from './agent-marks.ts'
+import { addTarget, getAssociatedStacks, listAgentRegistrations, listTargets, removeTarget } from './agent-reach.ts'
 import { listAuditLogs } from './audit.ts'
-import { createDeploymentObject, getDeploymentObject, getTargetState, listDeploymentObjects } from './deployment-object.ts'
-import type { CallOf, Endpoint, InputOf, OutputOf } from './endpoint.ts'
-import { createEvent, listEvents } from './event.ts'
-import { createGenerator, listGenerators, registerAgent } from './generator.ts'
+import { createDeploymentObject, getDeploymentObject, getTargetState, listDeploymentObjects, rollbackStack } from './deployment-object.ts'
+import type { CallOf, Endpoint, InputOf, OtherOf, OutputOf } from './endpoint.ts'
+import { createEvent, createEvents, getAgentEvent, listAgentEvents, listEvents } from './event.ts'
+import { getAgentFleetStatus, getOverview, listFleet } from './fleet.ts'
 import {
-  createStack,
-  deleteStack,
-  getStack,
-  getStackStatus,
-  listStacks,
+  createGenerator,
+  deleteGenerator,
+  deregisterAgent,
+  getGenerator,
+  listGeneratorRegisteredAgents,
+  listGenerators,
+  listPaks,
+  registerAgent,
+  rotateGeneratorPak,
+  updateGenerator,
+} from './generator.ts'
+import { getDeploymentHealth, getStackHealth, updateHealthStatus } from './health.ts'
+import { createStack, deleteStack, getStack, getStackStatus, listStacks, updateStack } from './stack.ts'
+import {
+  stacksAddAnnotation,
   stacksAddLabel,
+  stacksListAnnotations,
   stacksListLabels,
+  stacksRemoveAnnotation,
   stacksRemoveLabel,
-} from './stack.ts'
+} from './stack-marks.ts'
 import { agentStream, reportStatus, watch } from './stream.ts'
 
 export const endpoints = {
   verifyPak,
   listAgents,
   createAgent,
+  searchAgent,
   getAgent,
+  updateAgent,
+  deleteAgent,
+  rotateAgentPak,
   agentsListLabels,
   agentsAddLabel,
   agentsRemoveLabel,
+  agentsListAnnotations,
+  agentsAddAnnotation,
+  agentsRemoveAnnotation,
   listTargets,
   addTarget,
   removeTarget,
+  getAssociatedStacks,
+  listAgentRegistrations,
   recordHeartbeat,
   getTargetState,
   agentStream,
@@ -58,20 +77,41 @@ export const endpoints = {
   watch,
   listEvents,
   createEvent,
+  createEvents,
+  listAgentEvents,
+  getAgentEvent,
+  updateHealthStatus,
+  listFleet,
+  getAgentFleetStatus,
+  getOverview,
   listGenerators,
   createGenerator,
+  getGenerator,
+  updateGenerator,
+  deleteGenerator,
+  rotateGeneratorPak,
   registerAgent,
+  deregisterAgent,
+  listGeneratorRegisteredAgents,
+  listPaks,
   listStacks,
   createStack,
   getStack,
+  updateStack,
   deleteStack,
+  rollbackStack,
   stacksListLabels,
   stacksAddLabel,
   stacksRemoveLabel,
+  stacksListAnnotations,
+  stacksAddAnnotation,
+  stacksRemoveAnnotation,
   getStackStatus,
+  getStackHealth,
   createDeploymentObject,
   listDeploymentObjects,
   getDeploymentObject,
+  getDeploymentHealth,
   listAdminPaks,
   createAdminPak,
   rotateAdminPak,
@@ -87,4 +127,6 @@ export type Endpoints = typeof endpoints
 export type EndpointName = keyof Endpoints
 export type Input<N extends EndpointName> = InputOf<Endpoints[N]>
 export type Output<N extends EndpointName> = OutputOf<Endpoints[N]>
+/** The shape of the second success, where an endpoint has one. */
+export type Other<N extends EndpointName> = OtherOf<Endpoints[N]>
 export type Call<N extends EndpointName> = CallOf<Endpoints[N]>

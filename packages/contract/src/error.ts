@@ -90,7 +90,8 @@ export const errorStatus = {
   agent_not_associated: 403,
   generator_not_associated: 403,
   rollback_to_marker: 422,
-  // events, admin
+  // health, events, admin
+  invalid_health_record: 422,
   agent_event_not_found: 404,
   config_invalid: 422,
   last_admin_pak: 409,

@@ -1,7 +1,7 @@
 // Agent events: the history of what an agent did. Status (stream.ts) is the present, events are the past.
 import { z } from 'zod'
 import { endpoint } from './endpoint.ts'
-import { AgentId, byId, DeploymentObjectId, rowTimes, Timestamp, Uuid } from './wire.ts'
+import { AgentId, byId, DeploymentObjectId, deletedQuery, GeneratorId, pageQuery, rowTimes, StackId, Timestamp, Uuid } from './wire.ts'
 
 const Resource = z.object({
   group: z.string(),
@@ -49,7 +49,7 @@ export const NewAgentEvent = z.object({
   status: z.string(),
   message: z.string().nullable().optional(),
   sequence_id: z.int().nullable().optional(),
-  attempt: z.int().nullable().optional(),
+  attempt: z.int32().nullable().optional(),
   error_code: z.string().nullable().optional(),
   occurred_at: Timestamp.nullable().optional(),
   duration_ms: z.number().nullable().optional(),
@@ -63,9 +63,10 @@ export const listEvents = endpoint({
   path: '/api/v1/agents/{id}/events',
   summary: 'Events of an agent, newest first',
   params: byId(AgentId),
+  query: z.object({ ...deletedQuery, ...pageQuery }),
   success: 200,
   response: z.array(AgentEvent),
-  errors: ['agent_not_found', 'agent_pak_mismatch'],
+  errors: ['agent_not_found', 'agent_pak_mismatch', 'invalid_cursor'],
 })
 
 export const createEvent = endpoint({
@@ -77,4 +78,53 @@ export const createEvent = endpoint({
   success: 201,
   response: AgentEvent,
   errors: ['agent_id_mismatch', 'agent_not_associated', 'agent_pak_mismatch', 'foreign_key_violation', 'validation_failed'],
+})
+
+/** What became of one event of a batch; a refused one does not touch its neighbours. */
+export const EventResult = z.object({ id: Uuid, status: z.enum(['stored', 'duplicate', 'refused']), code: z.string().optional() })
+export type EventResult = z.output<typeof EventResult>
+
+export const createEvents = endpoint({
+  method: 'POST',
+  path: '/api/v1/agents/{id}/events/batch',
+  summary: 'Report up to 200 events, each with an id, so that a batch may be sent again',
+  params: byId(AgentId),
+  body: z.object({
+    events: z
+      .array(NewAgentEvent.extend({ id: Uuid }))
+      .min(1)
+      .max(200),
+  }),
+  success: 200,
+  response: z.object({ results: z.array(EventResult) }),
+  errors: ['agent_pak_mismatch'],
+})
+
+export const listAgentEvents = endpoint({
+  method: 'GET',
+  path: '/api/v1/agent-events',
+  summary: 'Events of all agents, oldest first; pak_id names a generator, whose stacks they must be about',
+  query: z.object({
+    pak_id: GeneratorId.optional(),
+    stack_id: StackId.optional(),
+    agent_id: AgentId.optional(),
+    event_type: z.string().optional(),
+    since: Timestamp.optional(),
+    ...deletedQuery,
+    ...pageQuery,
+  }),
+  success: 200,
+  response: z.array(AgentEvent),
+  errors: ['invalid_cursor'],
+})
+
+export const getAgentEvent = endpoint({
+  method: 'GET',
+  path: '/api/v1/agent-events/{id}',
+  summary: 'One event',
+  params: byId(Uuid),
+  query: z.object(deletedQuery),
+  success: 200,
+  response: AgentEvent,
+  errors: ['agent_event_not_found'],
 })

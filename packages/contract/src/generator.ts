@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { Registration } from './agent.ts'
 import { endpoint } from './endpoint.ts'
-import { AgentId, byId, GeneratorId, rowTimes, Timestamp } from './wire.ts'
+import { AgentId, byId, deletedQuery, GeneratorId, pageQuery, rowTimes, Timestamp } from './wire.ts'
 
 export const Generator = z.object({
   id: GeneratorId,
@@ -20,9 +20,10 @@ export const listGenerators = endpoint({
   method: 'GET',
   path: '/api/v1/generators',
   summary: 'Generators by name, without system ones',
-  query: z.object({ name: z.string().optional() }),
+  query: z.object({ name: z.string().optional(), ...deletedQuery, ...pageQuery }),
   success: 200,
   response: z.array(Generator),
+  errors: ['invalid_cursor'],
 })
 
 export const createGenerator = endpoint({
@@ -35,13 +36,95 @@ export const createGenerator = endpoint({
   errors: ['unique_violation'],
 })
 
+const params = byId(GeneratorId)
+
+export const getGenerator = endpoint({
+  method: 'GET',
+  path: '/api/v1/generators/{id}',
+  summary: 'One generator',
+  params,
+  query: z.object(deletedQuery),
+  success: 200,
+  response: Generator,
+  errors: ['generator_not_found', 'generator_not_owned'],
+})
+
+export const updateGenerator = endpoint({
+  method: 'PUT',
+  path: '/api/v1/generators/{id}',
+  summary: 'Change name or description, and as admin whether it is active; null and what is left out stay as they are',
+  params,
+  body: z.object({
+    id: GeneratorId.nullable().optional(),
+    name: z.string().nullable().optional(),
+    description: z.string().nullable().optional(),
+    is_active: z.boolean().nullable().optional(),
+    is_system: z.boolean().nullable().optional(),
+  }),
+  success: 200,
+  response: Generator,
+  errors: ['not_found', 'generator_not_owned', 'immutable_field', 'unique_violation', 'precondition_failed'],
+})
+
+export const deleteGenerator = endpoint({
+  method: 'DELETE',
+  path: '/api/v1/generators/{id}',
+  summary: 'Delete a generator with all its stacks; agents remove what these deployed',
+  params,
+  success: 204,
+  errors: ['generator_not_found', 'generator_not_owned', 'cannot_delete_system_generator'],
+})
+
+export const rotateGeneratorPak = endpoint({
+  method: 'POST',
+  path: '/api/v1/generators/{id}/rotate-pak',
+  summary: 'Give a generator a new key; the old one dies, the new one is shown once, here',
+  params,
+  success: 201,
+  response: z.object({ generator: Generator, pak: z.string() }),
+  errors: ['generator_not_found', 'generator_not_owned', 'cannot_rotate_system_generator'],
+})
+
+const Whom = z.object({ agent_id: AgentId.nullable().optional() })
+
 export const registerAgent = endpoint({
   method: 'POST',
   path: '/api/v1/generators/{id}/register',
   summary: 'Register an agent with a generator, so that its stacks may reach it',
-  params: byId(GeneratorId),
-  body: z.object({ agent_id: AgentId.optional() }),
+  params,
+  body: Whom,
   success: 201,
   response: Registration,
   errors: ['generator_not_found', 'already_registered', 'missing_agent_id', 'forbidden', 'foreign_key_violation', 'limit_exceeded'],
+})
+
+export const deregisterAgent = endpoint({
+  method: 'DELETE',
+  path: '/api/v1/generators/{id}/register',
+  summary: 'End the registration of an agent; the stacks of the generator leave it. The body names the agent',
+  params,
+  body: Whom,
+  success: 204,
+  errors: ['generator_not_found', 'missing_agent_id', 'forbidden'],
+})
+
+export const listGeneratorRegisteredAgents = endpoint({
+  method: 'GET',
+  path: '/api/v1/generators/{id}/registered-agents',
+  summary: 'Registrations of a generator, newest first',
+  params,
+  query: z.object(pageQuery),
+  success: 200,
+  response: z.array(Registration),
+  errors: ['generator_not_found', 'not_authorized', 'system_generator_not_a_tenant', 'invalid_cursor'],
+})
+
+export const listPaks = endpoint({
+  method: 'GET',
+  path: '/api/v1/paks',
+  summary: 'Names of the generators, for choosing a tenant',
+  query: z.object(pageQuery),
+  success: 200,
+  response: z.array(z.object({ id: GeneratorId, name: z.string() })),
+  errors: ['invalid_cursor'],
 })

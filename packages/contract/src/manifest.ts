@@ -24,9 +24,14 @@ export interface ManifestDocument {
   readonly place: string
 }
 
-/** Throws a ManifestError. Empty documents are passed over and lists expanded; no two objects share a part. */
-export function parseManifest(text: string, limits: Partial<ManifestLimits> = {}): ManifestDocument[] {
-  return Array.from(readManifest(text, openBudget(limits)))
+/** Throws a ManifestError. Empty documents are passed over and lists expanded; no two objects share a part. A document that
+ *  is no object is an error too, unless `onOdd` wants to hear of it: then it is left out, and what follows is still read. */
+export function parseManifest(
+  text: string,
+  limits: Partial<ManifestLimits> = {},
+  onOdd?: (odd: ManifestError) => void,
+): ManifestDocument[] {
+  return Array.from(readManifest(text, openBudget(limits), onOdd))
 }
 
 /** True when parseManifest would find no object. Reads no further than the first one, and never throws a ManifestError. */
@@ -58,7 +63,7 @@ function missingFields(object: JsonObject): string[] {
   return Object.keys(fields).filter((field) => typeof fields[field] !== 'string' || fields[field] === '')
 }
 
-function* readManifest(text: string, budget: Budget): Generator<ManifestDocument> {
+function* readManifest(text: string, budget: Budget, onOdd?: (odd: ManifestError) => void): Generator<ManifestDocument> {
   checkBytes(text, budget.limits.bytesMax, { what: 'the manifest', todo: 'split it into several manifests', place: null })
   checkSurrogates(text)
   let index = 0
@@ -66,9 +71,14 @@ function* readManifest(text: string, budget: Budget): Generator<ManifestDocument
   for (const chunk of splitDocuments(text)) {
     for (const document of readChunk(chunk, budget)) {
       count += 1
-      for (const found of expandDocument(document, `document ${count}`)) {
-        checkDocuments(budget, index + 1, found.line)
-        yield { ...found, index: index++ }
+      try {
+        for (const found of expandDocument(document, `document ${count}`)) {
+          checkDocuments(budget, index + 1, found.line)
+          yield { ...found, index: index++ }
+        }
+      } catch (error) {
+        if (onOdd === undefined || !(error instanceof ManifestError) || error.code !== 'not_an_object') throw error
+        onOdd(error)
       }
     }
   }

@@ -28,6 +28,10 @@ export async function hashPak(pak: string): Promise<string | null> {
   return long === undefined ? null : hashLongToken(long)
 }
 
+/** What whoever makes a key may tell the broker of it: its short part, and the hash of its long part. */
+export const shortTokenPattern = /^BR[1-9A-HJ-NP-Za-km-z]{6}$/
+export const pakHashPattern = /^[0-9a-f]{64}$/
+
 /** Leading zero bytes become leading ones, as everywhere base58 is used. */
 export function toBase58(bytes: Uint8Array): string {
   let value = bytes.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n)

@@ -1,14 +1,19 @@
-// Stacks: what should run, as a sequence of deployment objects. Schema, types and endpoints of the noun together.
+// Stacks: what should run, as a sequence of deployment objects. Schema, types and the endpoints of the record itself; labels
+// and annotations are in stack-marks.ts.
 import { z } from 'zod'
 import { endpoint } from './endpoint.ts'
+import { HealthStatus } from './health.ts'
 import {
   AgentId,
   AnnotationKey,
   AnnotationValue,
   byId,
   DeploymentObjectId,
+  deletedQuery,
   GeneratorId,
   Label,
+  markQuery,
+  pageQuery,
   rowTimes,
   StackId,
   Timestamp,
@@ -28,7 +33,26 @@ export const Stack = z.object({
 })
 export type Stack = z.output<typeof Stack>
 
+/** How the agents of a stack stand, in counts; from what is kept, never from a look at each pair. */
+export const StackSummary = z.object({
+  desired_sequence_id: z.int().nullable(),
+  agents_total: z.int(),
+  agents_current: z.int(),
+  agents_failed: z.int(),
+  health: HealthStatus,
+  drifted: z.int(),
+  held: z.boolean(),
+  oldest_seen_at: Timestamp.nullable(),
+})
+export type StackSummary = z.output<typeof StackSummary>
+
+export const ListedStack = Stack.extend({ status: StackSummary.optional() })
+export type ListedStack = z.output<typeof ListedStack>
+
 export const StackLabel = z.object({ id: Uuid, stack_id: StackId, label: Label })
+export type StackLabel = z.output<typeof StackLabel>
+export const StackAnnotation = z.object({ id: Uuid, stack_id: StackId, key: AnnotationKey, value: AnnotationValue })
+export type StackAnnotation = z.output<typeof StackAnnotation>
 
 export const Phase = z.enum(['applied', 'pending', 'failed', 'held', 'removed'])
 export type Phase = z.output<typeof Phase>
@@ -48,6 +72,7 @@ export const AgentStackStatus = z.object({
   message: z.string().nullable(),
   attempts: z.int(),
   retry_at: Timestamp.nullable(),
+  health: HealthStatus,
   observed_at: Timestamp.nullable(),
   received_at: Timestamp.nullable(),
   stale: z.boolean(),
@@ -66,11 +91,22 @@ const params = byId(StackId)
 export const listStacks = endpoint({
   method: 'GET',
   path: '/api/v1/stacks',
-  summary: 'Stacks by name',
-  query: z.object({ name: z.string().optional() }),
+  summary:
+    'Stacks by name; filters must all hold, pak_id names a generator and is read from admins. With include=status each carries its counts',
+  query: z.object({
+    pak_id: GeneratorId.optional(),
+    name: z.string().optional(),
+    ...markQuery,
+    include: z.enum(['status']).optional(),
+    health: HealthStatus.optional(),
+    drifted: z.boolean().optional(),
+    held: z.boolean().optional(),
+    ...deletedQuery,
+    ...pageQuery,
+  }),
   success: 200,
-  response: z.array(Stack),
-  errors: ['stacks_list_denied'],
+  response: z.array(ListedStack),
+  errors: ['stacks_list_denied', 'invalid_cursor'],
 })
 
 export const createStack = endpoint({
@@ -95,9 +131,28 @@ export const getStack = endpoint({
   path: '/api/v1/stacks/{id}',
   summary: 'One stack',
   params,
+  query: z.object(deletedQuery),
   success: 200,
   response: Stack,
   errors: ['stack_not_found', 'stack_not_owned'],
+})
+
+export const updateStack = endpoint({
+  method: 'PUT',
+  path: '/api/v1/stacks/{id}',
+  summary: 'Change name, description or drift; null and what is left out stay as they are',
+  params,
+  body: z.object({
+    id: StackId.nullable().optional(),
+    name: z.string().nullable().optional(),
+    description: z.string().nullable().optional(),
+    drift: Drift.nullable().optional(),
+    generator_id: GeneratorId.nullable().optional(),
+    deleted_at: z.string().nullable().optional(),
+  }),
+  success: 200,
+  response: Stack,
+  errors: ['stack_not_found', 'stack_not_owned', 'stack_id_mismatch', 'immutable_field', 'unique_violation', 'precondition_failed'],
 })
 
 export const deleteStack = endpoint({
@@ -107,36 +162,6 @@ export const deleteStack = endpoint({
   params,
   success: 204,
   errors: ['stack_not_found', 'stack_not_owned'],
-})
-
-export const stacksListLabels = endpoint({
-  method: 'GET',
-  path: '/api/v1/stacks/{id}/labels',
-  summary: 'Labels of a stack, oldest first',
-  params,
-  success: 200,
-  response: z.array(StackLabel),
-  errors: ['stack_not_found', 'stack_not_accessible'],
-})
-
-export const stacksAddLabel = endpoint({
-  method: 'POST',
-  path: '/api/v1/stacks/{id}/labels',
-  summary: 'Label a stack; agents with the same label take it. The body is a bare JSON string',
-  params,
-  body: Label,
-  success: 201,
-  response: StackLabel,
-  errors: ['stack_not_found', 'stack_not_owned', 'invalid_label', 'unique_violation', 'limit_exceeded'],
-})
-
-export const stacksRemoveLabel = endpoint({
-  method: 'DELETE',
-  path: '/api/v1/stacks/{id}/labels/{label}',
-  summary: 'Take a label off a stack',
-  params: z.object({ id: StackId, label: Label }),
-  success: 204,
-  errors: ['stack_not_found', 'stack_not_owned', 'stack_label_not_found'],
 })
 
 export const getStackStatus = endpoint({

@@ -20,6 +20,15 @@ export const Label = z.string()
 export const AnnotationKey = z.string()
 export const AnnotationValue = z.string()
 
+/** Filters by what a thing carries: each may be repeated, all must hold; an annotation is written `key=value`. */
+export const markQuery = { label: z.array(z.string()).max(64).optional(), annotation: z.array(z.string()).max(64).optional() }
+
+/** A page of a list: how many at most, and where the page before it ended. */
+export const pageQuery = { limit: z.int().min(1).optional(), cursor: z.string().max(2048).optional() }
+
+/** Shows what was deleted too, to whoever may see it. */
+export const deletedQuery = { include_deleted: z.boolean().default(false) }
+
 /** Everything that has identity and history carries these; deleted_at is present as null while the row lives. */
 export const rowTimes = { created_at: Timestamp, updated_at: Timestamp, deleted_at: Timestamp.nullable() }
 

@@ -1,10 +1,12 @@
 // Creates a stack with its labels and annotations; agents that match take it in the same transaction.
+import { ApiError } from '@brokkr/contract/error.ts'
 import type { Stack } from '@brokkr/contract/stack.ts'
 import { recordDeed } from '../audit.ts'
 import type { Actor } from '../domain/actor.ts'
 import { requireAnnotation, requireDescription, requireLabel, requireName } from '../domain/names.ts'
 import { uuid7 } from '../domain/uuid7.ts'
 import * as annotationsStore from '../store/annotations.ts'
+import * as generators from '../store/generators.ts'
 import * as labelsStore from '../store/labels.ts'
 import type { Sql } from '../store/sql.ts'
 import * as stacks from '../store/stacks.ts'
@@ -33,6 +35,9 @@ export async function createStack(deps: { sql: Sql; wakeFeed: () => void }, inpu
   for (const [key, value] of annotations) requireAnnotation(key, value)
   const stack = await deps.sql.begin(async (sql) => {
     await lockTargeting(sql)
+    // A deleted generator is still a row, and must take no new stacks.
+    if ((await generators.get(sql, { id: row.generator_id })) === null)
+      throw new ApiError('foreign_key_violation', 'no such generator', { details: { constraint: 'stacks_generator_id_fkey' } })
     const inserted = await stacks.insert(sql, row)
     await labelsStore.addManyToStack(sql, { stack_id: row.id, labels })
     await annotationsStore.addManyToStack(sql, {

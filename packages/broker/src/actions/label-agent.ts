@@ -8,6 +8,7 @@ import { requireLabel } from '../domain/names.ts'
 import { uuid7 } from '../domain/uuid7.ts'
 import * as labels from '../store/labels.ts'
 import type { Sql } from '../store/sql.ts'
+import { requireLiveAgent } from './require-live-agent.ts'
 import { lockTargeting, retarget } from './retarget.ts'
 
 export interface LabelAgent {
@@ -22,6 +23,7 @@ export async function addAgentLabel(deps: Deps, input: LabelAgent): Promise<z.ou
   const label = requireLabel(input.label)
   const added = await deps.sql.begin(async (sql) => {
     await lockTargeting(sql)
+    await requireLiveAgent(sql, input.agentId, 'fk_agent_labels_agent')
     const { held } = await labels.countOfAgent(sql, { agent_id: input.agentId })
     if (held >= labelsMax)
       throw new ApiError('limit_exceeded', `an agent has at most ${labelsMax} labels`, { details: { limit: labelsMax } })

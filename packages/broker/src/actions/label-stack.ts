@@ -10,6 +10,7 @@ import { uuid7 } from '../domain/uuid7.ts'
 import * as labels from '../store/labels.ts'
 import type { Sql } from '../store/sql.ts'
 import { labelsMax } from './label-agent.ts'
+import { requireLiveStack } from './require-live-stack.ts'
 import { lockTargeting, retarget } from './retarget.ts'
 
 export interface LabelStack {
@@ -23,6 +24,7 @@ export async function addStackLabel(deps: Deps, input: LabelStack): Promise<z.ou
   const label = requireLabel(input.label)
   const added = await deps.sql.begin(async (sql) => {
     await lockTargeting(sql)
+    await requireLiveStack(sql, input.stackId)
     const { held } = await labels.countOfStack(sql, { stack_id: input.stackId })
     if (held >= labelsMax)
       throw new ApiError('limit_exceeded', `a stack has at most ${labelsMax} labels`, { details: { limit: labelsMax } })

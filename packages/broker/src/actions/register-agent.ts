@@ -9,6 +9,7 @@ import * as agents from '../store/agents.ts'
 import * as generators from '../store/generators.ts'
 import * as registrations from '../store/registrations.ts'
 import type { Sql } from '../store/sql.ts'
+import { requireLiveAgent } from './require-live-agent.ts'
 import { lockTargeting, retarget } from './retarget.ts'
 
 export interface RegisterAgent {
@@ -21,11 +22,11 @@ export interface RegisterAgent {
 const registrationsMax = 1000
 
 export async function registerAgent(deps: { sql: Sql; wakeFeed: () => void }, input: RegisterAgent): Promise<Registration> {
-  const agentId = input.by.kind === 'agent' ? input.by.id : input.agentId
-  if (agentId === null) throw new ApiError('missing_agent_id', 'agent_id is needed: name the agent to register')
+  const agentId = registeredAgent(input)
   const registration = await deps.sql.begin(async (sql) => {
     await lockTargeting(sql)
     if ((await generators.get(sql, { id: input.generatorId })) === null) throw new ApiError('generator_not_found', 'no such generator')
+    await requireLiveAgent(sql, agentId, 'agent_generator_registrations_agent_id_fkey')
     if (input.by.kind === 'agent') await refuseUninvited(sql, input, agentId)
     if ((await registrations.exists(sql, { agent_id: agentId, generator_id: input.generatorId })) !== null)
       throw new ApiError('already_registered', 'the agent is registered with this generator')
@@ -46,6 +47,13 @@ export async function registerAgent(deps: { sql: Sql; wakeFeed: () => void }, in
   })
   deps.wakeFeed()
   return registration
+}
+
+/** An agent speaks for itself, whatever its body says; anybody else names the agent. */
+export function registeredAgent({ agentId, by }: { agentId: string | null; by: Actor }): string {
+  const id = by.kind === 'agent' ? by.id : agentId
+  if (id === null) throw new ApiError('missing_agent_id', 'agent_id is needed: name the agent')
+  return id
 }
 
 async function refuseUninvited(sql: Sql, input: RegisterAgent, agentId: string): Promise<void> {

@@ -7,10 +7,14 @@ import { bootstrap } from '../bootstrap.ts'
 import { systemActor } from '../domain/actor.ts'
 import { createSeal } from '../seal.ts'
 import { type Database, openDatabase } from '../store/db.ts'
+import { addAgentAnnotation, removeAgentAnnotation } from './annotate-agent.ts'
+import { addStackAnnotation, removeStackAnnotation } from './annotate-stack.ts'
 import { createAgent } from './create-agent.ts'
 import { createGenerator } from './create-generator.ts'
 import { createStack } from './create-stack.ts'
+import { deleteAgent } from './delete-agent.ts'
 import { deleteStack } from './delete-stack.ts'
+import { deregisterAgent } from './deregister-agent.ts'
 import { addAgentLabel, removeAgentLabel } from './label-agent.ts'
 import { addStackLabel, removeStackLabel } from './label-stack.ts'
 import { registerAgent } from './register-agent.ts'
@@ -69,24 +73,27 @@ test('the same label put on an agent and on a stack at the same moment makes the
   }
 })
 
-/** What a person would say: an agent has a live stack of a generator it is registered with, if aimed by hand or one label is equal. */
+/** What a person would say: an agent has a live stack of a generator it is registered with, if aimed by hand or one label or
+ *  annotation is equal; deregistering forgets what was aimed. */
 function model(world: World): string[] {
   return world.agents.flatMap((agent) =>
     world.stacks.flatMap((stack) => {
       const isByHand = world.explicit.has(`${agent.id} ${stack.id}`)
       const isByLabel = [...agent.labels].some((label) => stack.labels.has(label))
-      if (stack.isDeleted || !agent.generators.has(stack.generator) || !(isByHand || isByLabel)) return []
-      return [`${agent.id} ${stack.id}${isByHand ? ' e' : ''}${isByLabel ? ' l' : ''}`]
+      const isByPair = agent.pair !== null && agent.pair === stack.pair
+      const isOut = agent.isDeleted || stack.isDeleted || !agent.generators.has(stack.generator)
+      if (isOut || !(isByHand || isByLabel || isByPair)) return []
+      return [`${agent.id} ${stack.id}${isByHand ? ' e' : ''}${isByLabel ? ' l' : ''}${isByPair ? ' a' : ''}`]
     }),
   )
 }
 interface World {
-  readonly agents: { id: string; labels: Set<string>; generators: Set<string> }[]
-  readonly stacks: { id: string; labels: Set<string>; generator: string; isDeleted: boolean }[]
+  readonly agents: { id: string; labels: Set<string>; pair: string | null; generators: Set<string>; isDeleted: boolean }[]
+  readonly stacks: { id: string; labels: Set<string>; pair: string | null; generator: string; isDeleted: boolean }[]
   readonly explicit: Set<string>
 }
 const step = fc.record({
-  what: fc.constantFrom('labelAgent', 'labelStack', 'register', 'target', 'deleteStack'),
+  what: fc.constantFrom('labelAgent', 'labelStack', 'annotateAgent', 'annotateStack', 'register', 'target', 'deleteStack', 'deleteAgent'),
   agent: fc.nat(2),
   stack: fc.nat(3),
   label: fc.constantFrom('x', 'y', 'z'),
@@ -98,9 +105,21 @@ test('after any history the pairs are those of a model over plain arrays, and a 
       const generators = [await makeGenerator(), await makeGenerator()]
       const world: World = { agents: [], stacks: [], explicit: new Set() }
       for (let n = 0; n < 3; n += 1)
-        world.agents.push({ id: await makeAgent([generators[0]!]), labels: new Set(), generators: new Set([generators[0]!]) })
+        world.agents.push({
+          id: await makeAgent([generators[0]!]),
+          labels: new Set(),
+          pair: null,
+          generators: new Set([generators[0]!]),
+          isDeleted: false,
+        })
       for (let n = 0; n < 4; n += 1)
-        world.stacks.push({ id: await makeStack(generators[n % 2]!), labels: new Set(), generator: generators[n % 2]!, isDeleted: false })
+        world.stacks.push({
+          id: await makeStack(generators[n % 2]!),
+          labels: new Set(),
+          pair: null,
+          generator: generators[n % 2]!,
+          isDeleted: false,
+        })
       for (const one of steps) await act(world, generators[1]!, one)
       const ids = world.agents.map(({ id }) => id)
       expect(await pairsOf(ids)).toEqual(model(world).toSorted())
@@ -117,21 +136,36 @@ async function act(
   const agent = world.agents[a]!
   const stack = world.stacks[s]!
   const pair = `${agent.id} ${stack.id}`
+  if (agent.isDeleted || stack.isDeleted) return
   if (what === 'labelAgent') {
     await (agent.labels.has(label) ? removeAgentLabel : addAgentLabel)(deps, { agentId: agent.id, label, by })
     toggle(agent.labels, label)
   } else if (what === 'labelStack') {
     await (stack.labels.has(label) ? removeStackLabel : addStackLabel)(deps, { stackId: stack.id, label, by })
     toggle(stack.labels, label)
-  } else if (what === 'register' && !agent.generators.has(second)) {
-    await registerAgent(deps, { generatorId: second, agentId: agent.id, selfRegistration: false, by })
-    agent.generators.add(second)
-  } else if (what === 'target' && !stack.isDeleted && agent.generators.has(stack.generator)) {
+  } else if (what === 'annotateAgent') {
+    if (agent.pair === null) await addAgentAnnotation(deps, { agentId: agent.id, key: 'k', value: label, by })
+    else await removeAgentAnnotation(deps, { agentId: agent.id, key: 'k', by })
+    agent.pair = agent.pair === null ? label : null
+  } else if (what === 'annotateStack') {
+    if (stack.pair === null) await addStackAnnotation(deps, { stackId: stack.id, key: 'k', value: label, by })
+    else await removeStackAnnotation(deps, { stackId: stack.id, key: 'k', by })
+    stack.pair = stack.pair === null ? label : null
+  } else if (what === 'register') {
+    const registration = { generatorId: second, agentId: agent.id, selfRegistration: false, by }
+    await (agent.generators.has(second) ? deregisterAgent : registerAgent)(deps, registration)
+    toggle(agent.generators, second)
+    if (!agent.generators.has(second))
+      for (const { id, generator } of world.stacks) if (generator === second) world.explicit.delete(`${agent.id} ${id}`)
+  } else if (what === 'target' && agent.generators.has(stack.generator)) {
     await (world.explicit.has(pair) ? removeTarget : addTarget)(deps, { agentId: agent.id, stackId: stack.id, bodyAgentId: agent.id, by })
     toggle(world.explicit, pair)
-  } else if (what === 'deleteStack' && !stack.isDeleted) {
+  } else if (what === 'deleteStack') {
     await deleteStack(deps, { stackId: stack.id, by })
     stack.isDeleted = true
+  } else if (what === 'deleteAgent') {
+    await deleteAgent(deps, { agentId: agent.id, by })
+    agent.isDeleted = true
   }
 }
 

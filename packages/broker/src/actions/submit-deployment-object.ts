@@ -16,6 +16,8 @@ export interface NewObject {
   readonly yamlContent: string
   readonly isDeletionMarker: boolean
   readonly expectedSequenceId: number | undefined
+  /** The revision whose text this is again. */
+  readonly rollbackOf?: string
   readonly by: Actor
 }
 
@@ -53,6 +55,7 @@ export async function insertObject(sql: Sql, seal: Seal, object: Omit<NewObject,
     yaml_bytes: Buffer.byteLength(object.yamlContent),
     yaml_checksum: createHash('sha256').update(object.yamlContent).digest('hex'),
     is_deletion_marker: object.isDeletionMarker,
+    rollback_of: object.rollbackOf ?? null,
     created_by_kind: object.by.kind,
     created_by_id: object.by.id,
   })
@@ -64,7 +67,7 @@ export function objectOf(row: deploymentObjects.DeploymentObjectRow, yamlContent
   return { ...shown, yaml_content: yamlContent } as DeploymentObject
 }
 
-function refuseMoved(expected: number | undefined, head: number | null): void {
+export function refuseMoved(expected: number | undefined, head: number | null): void {
   if (expected === undefined || expected === (head ?? 0)) return
   throw new ApiError('stack_moved', `the stack is at sequence ${head ?? 0}, not ${expected}: read it again and decide anew`, {
     details: { sequence_id: head ?? 0 },

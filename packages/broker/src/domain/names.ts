@@ -41,6 +41,12 @@ export function requireAnnotation(key: string, value: string): void {
     throw new ApiError('invalid_annotation', 'an annotation value has 1 to 64 characters', { details: { limit: 64 } })
 }
 
+/** What may be sent back with the whole object, but not changed. */
+export function requireUnchanged<T>(field: string, sent: T | null | undefined, held: T): void {
+  if (sent === null || sent === undefined || sent === held) return
+  throw new ApiError('immutable_field', `${field} cannot be changed`, { details: { field } })
+}
+
 export function requireStatus(status: string): string {
   if (status === '' || status.length > 50) {
     const message = 'has 1 to 50 characters'

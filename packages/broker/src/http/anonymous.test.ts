@@ -3,12 +3,12 @@ import { type Endpoint, fillPath } from '@brokkr/contract/endpoint.ts'
 import { endpoints } from '@brokkr/contract/endpoints.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { methodsOf } from './routes-table.ts'
-import { ids, startTestServer, type TestServer } from './server.fixture.ts'
+import { pathValues, startTestServer, type TestServer } from './server.fixture.ts'
 
 const verbs = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 const table = Object.values(endpoints) as Endpoint[]
 const paths = [...new Set(table.map((endpoint) => endpoint.path))]
-const filled = (path: string) => fillPath(path, { id: ids.itself, stack_id: ids.stack, label: 'env:prod' })
+const filled = (path: string) => fillPath(path, pathValues)
 const methodsOfPath = (path: string) => table.filter((endpoint) => endpoint.path === path).flatMap(methodsOf)
 
 let server: TestServer

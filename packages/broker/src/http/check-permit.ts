@@ -7,12 +7,13 @@ import type { Principal } from './handler.ts'
 import { type Rule, rules, type Thing, type Who } from './permit.ts'
 import { verbOf } from './verbs.ts'
 
-/** The look-ups behind "exists" and "is the caller's". */
+/** The look-ups behind "exists" and "is the caller's". Deleted things are found too, and say so. */
 export interface Things {
   stack(id: string): Promise<{ readonly generatorId: string; readonly isDeleted?: boolean } | null>
-  deploymentObject(id: string): Promise<{ readonly stackId: string; readonly generatorId: string } | null>
-  agentExists(id: string): Promise<boolean>
-  generatorExists(id: string): Promise<boolean>
+  deploymentObject(id: string): Promise<{ readonly stackId: string; readonly generatorId: string; readonly isDeleted?: boolean } | null>
+  agent(id: string): Promise<{ readonly isDeleted?: boolean } | null>
+  agentNamed(name: string, clusterName: string): Promise<{ readonly agentId: string } | null>
+  generator(id: string): Promise<{ readonly isDeleted?: boolean } | null>
   agentHasStack(agentId: string, stackId: string): Promise<boolean>
 }
 
@@ -21,8 +22,9 @@ export interface PermitRequest {
   readonly principal: Principal
   /** As they stand in the path: compared with the caller's own id before anybody looks whether they are well-formed. */
   readonly rawParams: Readonly<Record<string, string>>
-  /** Checked parameters and body, asked for only when a step needs them. */
+  /** Checked parameters, query and body, asked for only when a step needs them. */
   readonly params: () => Readonly<Record<string, unknown>>
+  readonly query: () => Readonly<Record<string, unknown>> | undefined
   readonly body: () => Promise<unknown>
 }
 
@@ -84,14 +86,24 @@ async function refuseThing(things: Things, rule: Rule, request: PermitRequest): 
     if (named !== request.principal.id) return denial(rule.ownGenerator.denied)
   }
   if (rule.thing === undefined) return null
-  const id = fieldOf(rule.thing.in === 'params' ? params : await request.body(), rule.thing.field)
-  const found = await finders[rule.thing.kind](things, { id: String(id), thing: rule.thing, principal: request.principal })
-  if (found === null) return denial(missing[rule.thing.kind])
-  return (await isPermitted(things, rule, { principal: request.principal, found })) ? null : denial(codeFor(rule, request.principal))
+  const { thing } = rule
+  const from = thing.in === 'params' ? params : thing.in === 'query' ? request.query() : await request.body()
+  const { principal } = request
+  const found = await finders[thing.kind](things, { id: String(fieldOf(from, thing.field)), from, principal })
+  if (found === null || (found.isDeleted === true && !showsDeleted(thing, request))) return denial(thing.missing ?? missing[thing.kind])
+  return (await isPermitted(things, rule, { principal, found })) ? null : denial(codeFor(rule, principal))
+}
+
+/** A deleted thing is hidden, but where the rule or the caller's wish and rank say otherwise. */
+function showsDeleted({ deletedToo, shows }: Thing, { principal, query }: PermitRequest): boolean {
+  if (deletedToo === true && principal.kind !== 'generator') return true
+  const isAskedFor = shows !== undefined && query()?.['include_deleted'] === true
+  return isAskedFor && (principal.kind === 'admin' || (shows === 'owner' && principal.kind === 'generator'))
 }
 
 const missing = {
   agent: 'agent_not_found',
+  namedAgent: 'agent_not_found',
   generator: 'generator_not_found',
   stack: 'stack_not_found',
   deploymentObject: 'deployment_object_not_found',
@@ -101,21 +113,30 @@ const fieldOf = (value: unknown, field: string): unknown =>
   typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[field] : undefined
 
 interface Found {
+  readonly agentId?: string
   readonly stackId?: string
   readonly generatorId?: string
+  readonly isDeleted?: boolean
 }
 
-type Finder = (things: Things, asked: { id: string; thing: Thing; principal: Principal }) => Promise<Found | null>
+type Finder = (things: Things, asked: { id: string; from: unknown; principal: Principal }) => Promise<Found | null>
 
 const finders: Readonly<Record<Thing['kind'], Finder>> = {
   // Its own credential proves that the caller exists.
-  agent: async (things, { id, principal }) =>
-    (principal.kind === 'agent' && principal.id === id) || (await things.agentExists(id)) ? {} : null,
-  generator: async (things, { id }) => ((await things.generatorExists(id)) ? { generatorId: id } : null),
-  stack: async (things, { id, thing, principal }) => {
+  agent: async (things, { id, principal }) => (principal.kind === 'agent' && principal.id === id ? {} : things.agent(id)),
+  namedAgent: async (things, { from }) => {
+    const [name, clusterName] = [fieldOf(from, 'name'), fieldOf(from, 'cluster_name')]
+    if (typeof name !== 'string' || typeof clusterName !== 'string')
+      throw new ApiError('name_and_cluster_required', 'name and cluster_name are both needed in the query')
+    return things.agentNamed(name, clusterName)
+  },
+  generator: async (things, { id }) => {
+    const found = await things.generator(id)
+    return found === null ? null : { ...found, generatorId: id }
+  },
+  stack: async (things, { id }) => {
     const found = await things.stack(id)
-    const isHidden = found?.isDeleted === true && (thing.deletedToo !== true || principal.kind === 'generator')
-    return found === null || isHidden ? null : { stackId: id, generatorId: found.generatorId }
+    return found === null ? null : { ...found, stackId: id }
   },
   deploymentObject: (things, { id }) => things.deploymentObject(id),
 }
@@ -124,6 +145,7 @@ async function isPermitted(things: Things, rule: Rule, { principal, found }: { p
   for (const who of rule.who) {
     if (kindOf[who] !== principal.kind) continue
     if (who === 'Go') return found.generatorId === principal.id
+    if (who === 'Ag' && found.agentId !== undefined) return found.agentId === principal.id
     if (who === 'At') return found.stackId !== undefined && (await things.agentHasStack(principal.id, found.stackId))
     return true
   }

@@ -1,6 +1,6 @@
 // What a handler is: permission and parsing are done, it says what happens. Types only; server.ts calls them.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { EndpointName, Input, Output } from '@brokkr/contract/endpoints.ts'
+import type { EndpointName, Input, Other, Output } from '@brokkr/contract/endpoints.ts'
 
 /** Whoever the credential says. Made in auth.ts alone; ids in paths and bodies are compared with it, never believed. */
 export interface Principal {
@@ -41,7 +41,7 @@ export type Answered = typeof answered
 
 export interface ReplyControl {
   setHeader(name: string, value: string): void
-  /** Another success than the table's: 200 instead of 201. The value is still written by the endpoint's response schema. */
+  /** Another success than the table's. The value is written by the schema the endpoint has for that status, else by its usual one. */
   setStatus(status: 200 | 201 | 202): void
   empty(status: 200 | 204 | 304): Answered
   text(contentType: string, text: string): Answered
@@ -50,6 +50,9 @@ export interface ReplyControl {
 }
 
 type Answer<Value> = Value extends undefined ? Answered | undefined | void : Value | Answered
-export type Handler<N extends EndpointName, Deps> = (deps: Deps, request: Input<N> & RequestContext) => Promise<Answer<Output<N>>>
+export type Handler<N extends EndpointName, Deps> = (
+  deps: Deps,
+  request: Input<N> & RequestContext,
+) => Promise<Answer<Output<N>> | Other<N>>
 /** One handler per endpoint of the table; the compiler finds the missing one. */
 export type Handlers<Deps> = { readonly [N in EndpointName]: Handler<N, Deps> }

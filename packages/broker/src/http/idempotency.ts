@@ -40,9 +40,10 @@ export function createIdempotency(deps: IdempotencyDeps, options: { seconds: num
       let isWoken = false
       const { result, answer } = await deps.database.beginOuter(async (sql): Promise<Outcome> => {
         const { locked } = await idempotencyKeys.tryLock(sql, call)
-        if (!locked) return { result: 'in_progress', answer: inProgress() }
+        // Read whoever holds the lock: it may be another replay, which keeps nobody from the stored answer.
         const kept = await idempotencyKeys.find(sql, call)
         if (kept !== null) return replay(deps.seal, call, kept)
+        if (!locked) return { result: 'in_progress', answer: inProgress() }
         const made = await work({ sql, wakeFeed: () => void (isWoken = true) })
         if (made.status < 300) await keep(sql, deps.seal, { call, made, seconds: options.seconds })
         return { result: 'stored', answer: made }

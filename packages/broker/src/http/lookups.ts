@@ -15,9 +15,15 @@ export const createThings = (sql: Sql): Things => ({
   },
   deploymentObject: async (id) => {
     const found = await deploymentObjects.ownerOf(sql, { id })
-    return found === null ? null : { stackId: found.stack_id, generatorId: found.generator_id }
+    return found === null ? null : { stackId: found.stack_id, generatorId: found.generator_id, isDeleted: found.is_deleted }
   },
-  agentExists: async (id) => (await agents.get(sql, { id })) !== null,
-  generatorExists: async (id) => (await generators.get(sql, { id })) !== null,
+  agent: async (id) => asThing(await agents.get(sql, { id, with_deleted: true })),
+  agentNamed: async (name, clusterName) => {
+    const found = await agents.find(sql, { name, cluster_name: clusterName })
+    return found === null ? null : { agentId: found.id }
+  },
+  generator: async (id) => asThing(await generators.get(sql, { id, with_deleted: true })),
   agentHasStack: async (agentId, stackId) => (await agentTargets.hasOrRemoves(sql, { agent_id: agentId, stack_id: stackId })) !== null,
 })
+
+const asThing = (row: { readonly deleted_at: string | null } | null) => (row === null ? null : { isDeleted: row.deleted_at !== null })

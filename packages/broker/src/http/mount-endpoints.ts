@@ -34,10 +34,22 @@ export function mountEndpoints(deps: MountDeps, app: FastifyInstance): void {
     app.route({
       method: methodsOf(endpoint),
       url: routePattern(endpoint.path),
-      ...(endpoint.response === undefined ? {} : { schema: { response: { '2xx': responseSchema(endpoint.response) } } }),
+      schema: { response: responsesOf(endpoint) },
       config: { isStream: endpoint.stream === true },
-      handler: (request, reply) => void answerCall(deps, route, { request, reply }),
+      // The router takes `/agents/` for an agent without an id; to us it is another path.
+      handler: (request, reply) =>
+        hasEmptyParameter(request.params) ? reply.callNotFound() : void answerCall(deps, route, { request, reply }),
     })
+  }
+}
+
+const hasEmptyParameter = (params: unknown): boolean => Object.values(params as Record<string, string>).includes('')
+
+/** One writer per success: the usual one, and the second where an endpoint has it. */
+function responsesOf({ response, other }: Endpoint): Record<string, object> {
+  return {
+    ...(response === undefined ? {} : { '2xx': responseSchema(response) }),
+    ...(other === undefined ? {} : { [other.status]: responseSchema(other.response) }),
   }
 }
 
@@ -93,8 +105,9 @@ function answerFor({ name, endpoint }: Route, { said }: Exchange, { value, reply
   if (said.answer?.is === 'text')
     return { status: said.status ?? 200, headers: { 'content-type': said.answer.contentType, ...said.headers }, body: said.answer.text }
   if (said.answer?.is === 'empty') return { status: said.answer.status, headers: said.headers, body: '' }
-  if (endpoint.response === undefined) return { status: endpoint.success, headers: said.headers, body: '' }
-  const write = reply.getSerializationFunction('2xx')
+  const isOther = endpoint.other !== undefined && said.status === endpoint.other.status
+  if (endpoint.response === undefined && !isOther) return { status: endpoint.success, headers: said.headers, body: '' }
+  const write = reply.getSerializationFunction(isOther ? String(said.status) : '2xx')
   if (write === undefined || value === undefined || value === answered) throw new Error(`the handler of ${name} returned no value`)
   return {
     status: said.status ?? endpoint.success,

@@ -41,7 +41,7 @@ function operation(name: string, endpoint: Endpoint): Json {
     tags: [endpoint.path.split('/')[3] ?? 'api'],
     parameters: [...parameters(endpoint.params, 'path'), ...parameters(endpoint.query, 'query')],
     ...requestBody(endpoint),
-    responses: { [endpoint.success]: success(endpoint), ...errors(endpoint) },
+    responses: { [endpoint.success]: success(endpoint), ...otherSuccess(endpoint), ...errors(endpoint) },
   }
 }
 
@@ -78,6 +78,12 @@ function success({ response, stream }: Endpoint): Json {
     }
   if (response === undefined) return { description: 'Done; no body' }
   return { description: 'Done', content: { 'application/json': { schema: schemaOf(response, 'output') } } }
+}
+
+function otherSuccess({ other }: Endpoint): Json {
+  if (other === undefined) return {}
+  const schema = schemaOf(other.response, 'output')
+  return { [other.status]: { description: 'Done, in the form that was asked for', content: { 'application/json': { schema } } } }
 }
 
 /** Any operation may answer these; an endpoint's own come on top. */

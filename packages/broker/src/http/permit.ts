@@ -20,19 +20,28 @@ export interface Rule {
   readonly credential?: 'pak' | 'session'
 }
 export interface Thing {
-  readonly kind: 'agent' | 'generator' | 'stack' | 'deploymentObject'
-  readonly in: 'params' | 'body'
+  /** `namedAgent` is found by name and cluster in the query instead of by its id. */
+  readonly kind: 'agent' | 'namedAgent' | 'generator' | 'stack' | 'deploymentObject'
+  readonly in: 'params' | 'query' | 'body'
   readonly field: string
   /** A deleted one still counts, for admins and for agents that have to remove it. */
   readonly deletedToo?: true
+  /** With include_deleted a deleted one is shown to admins, or to its owner too. */
+  readonly shows?: 'admins' | 'owner'
+  /** The code of its absence, where it is not the usual one of its kind. */
+  readonly missing?: ErrorCode
 }
 
 const adminOnly = { who: ['A'], denied: 'admin_required' } as const
 const agent = { kind: 'agent', in: 'params', field: 'id' } as const
 const stack = { kind: 'stack', in: 'params', field: 'id' } as const
+const generator = { kind: 'generator', in: 'params', field: 'id' } as const
 const agentItself = { who: ['A', 'Ag'], denied: 'agent_pak_mismatch', thing: agent } as const
 const agentAlone = { who: ['Ag'], denied: 'agent_pak_mismatch' } as const
+const generatorItself = { who: ['A', 'Go'], denied: 'generator_not_owned', thing: generator } as const
+const registering = { who: ['A', 'Ag*'], denied: 'forbidden', thing: generator, openPath: true } as const
 const stackOwner = { who: ['A', 'Go'], denied: 'stack_not_owned', thing: stack } as const
+const stackMarks = { who: ['A', 'Go', 'At'], denied: 'stack_not_accessible', thing: { ...stack, deletedToo: true } } as const
 const targetDenied = { admin: 'forbidden', generator: 'target_generator_mismatch', agent: 'target_create_denied' } as const
 const associated = { admin: 'forbidden', generator: 'generator_not_associated', agent: 'agent_not_associated' } as const
 
@@ -40,38 +49,72 @@ export const rules = {
   verifyPak: { who: ['A', 'G', 'Ag*'], denied: 'forbidden' },
   listAgents: { who: ['A', 'G'], denied: 'generator_required' },
   createAgent: adminOnly,
-  getAgent: agentItself,
+  searchAgent: { who: ['A', 'Ag'], denied: 'agent_pak_mismatch', thing: { kind: 'namedAgent', in: 'query', field: 'name' } },
+  getAgent: { ...agentItself, thing: { ...agent, shows: 'admins' } },
+  updateAgent: agentItself,
+  deleteAgent: adminOnly,
+  rotateAgentPak: agentItself,
   agentsListLabels: agentItself,
   agentsAddLabel: adminOnly,
   agentsRemoveLabel: adminOnly,
+  agentsListAnnotations: agentItself,
+  agentsAddAnnotation: adminOnly,
+  agentsRemoveAnnotation: adminOnly,
   listTargets: agentItself,
   addTarget: { who: ['A', 'Go'], denied: targetDenied, thing: { kind: 'stack', in: 'body', field: 'stack_id' }, openPath: true },
   removeTarget: { who: ['A', 'Go'], denied: targetDenied, thing: { kind: 'stack', in: 'params', field: 'stack_id' }, openPath: true },
+  getAssociatedStacks: agentItself,
+  listAgentRegistrations: agentItself,
   recordHeartbeat: agentAlone,
   getTargetState: agentItself,
   agentStream: agentAlone,
   reportStatus: agentAlone,
   watch: adminOnly,
-  listEvents: agentItself,
+  listEvents: { ...agentItself, thing: { ...agent, shows: 'admins' } },
   createEvent: agentItself,
+  createEvents: agentAlone,
+  listAgentEvents: adminOnly,
+  getAgentEvent: adminOnly,
+  updateHealthStatus: agentItself,
+  listFleet: adminOnly,
+  getAgentFleetStatus: { ...adminOnly, thing: agent },
+  getOverview: adminOnly,
   listGenerators: adminOnly,
   createGenerator: adminOnly,
-  registerAgent: { who: ['A', 'Ag*'], denied: 'forbidden', thing: { kind: 'generator', in: 'params', field: 'id' }, openPath: true },
+  getGenerator: { ...generatorItself, thing: { ...generator, shows: 'admins' } },
+  updateGenerator: { ...generatorItself, thing: { ...generator, missing: 'not_found' } },
+  deleteGenerator: generatorItself,
+  rotateGeneratorPak: generatorItself,
+  registerAgent: registering,
+  deregisterAgent: registering,
+  listGeneratorRegisteredAgents: { ...generatorItself, denied: 'not_authorized' },
+  listPaks: adminOnly,
   listStacks: { who: ['A', 'G'], denied: 'stacks_list_denied' },
   createStack: {
     who: ['A', 'G'],
     denied: 'stack_create_denied',
     ownGenerator: { field: 'generator_id', denied: 'stack_generator_mismatch' },
   },
-  getStack: stackOwner,
+  getStack: { ...stackOwner, thing: { ...stack, shows: 'admins' } },
+  updateStack: stackOwner,
   deleteStack: stackOwner,
-  stacksListLabels: { who: ['A', 'Go', 'At'], denied: 'stack_not_accessible', thing: { ...stack, deletedToo: true } },
+  rollbackStack: stackOwner,
+  stacksListLabels: stackMarks,
   stacksAddLabel: stackOwner,
   stacksRemoveLabel: stackOwner,
+  stacksListAnnotations: stackMarks,
+  stacksAddAnnotation: stackOwner,
+  stacksRemoveAnnotation: stackOwner,
   getStackStatus: stackOwner,
+  getStackHealth: adminOnly,
+  getDeploymentHealth: adminOnly,
   createDeploymentObject: stackOwner,
-  listDeploymentObjects: stackOwner,
-  getDeploymentObject: { who: ['A', 'Go', 'At'], denied: associated, thing: { kind: 'deploymentObject', in: 'params', field: 'id' } },
+  listDeploymentObjects: { ...stackOwner, thing: { ...stack, shows: 'owner' } },
+  getDeploymentObject: {
+    who: ['A', 'Go', 'At'],
+    denied: associated,
+    thing: { kind: 'deploymentObject', in: 'params', field: 'id', shows: 'owner' },
+  },
   listAdminPaks: adminOnly,
   createAdminPak: adminOnly,
   rotateAdminPak: adminOnly,

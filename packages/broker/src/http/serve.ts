@@ -58,7 +58,7 @@ export async function serve(
   const params = once(() => route.validators.params(exchange.rawParams) ?? {})
   const query = once(() => route.validators.query(exchange.query))
   const body = once(() => readBody(deps, route, { exchange, query, needsType: principal.session !== null }))
-  const wanted = { name: route.name, principal, rawParams: exchange.rawParams, params, body }
+  const wanted = { name: route.name, principal, rawParams: exchange.rawParams, params, query, body }
   const onDenied = (_: PermitRequest, code: ErrorCode) => live.onDenied(deniedOf(exchange, wanted, code))
   const foreign = refuseForeignOrigin(principal, { method: route.endpoint.method, headers: exchange.request.headers }, deps.scheme)
   if (foreign !== null) {

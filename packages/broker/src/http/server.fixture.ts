@@ -88,8 +88,9 @@ export const sessionHeaders = (server: { url: string }) => ({
 const things: Things = {
   stack: async (stackId) => (stackId === ids.stack ? { generatorId: ids.owner } : null),
   deploymentObject: async (objectId) => (objectId === ids.object ? { stackId: ids.stack, generatorId: ids.owner } : null),
-  agentExists: async (agentId) => agentId === ids.itself || agentId === ids.foreignAgent,
-  generatorExists: async (generatorId) => generatorId === ids.owner,
+  agent: async (agentId) => (agentId === ids.itself || agentId === ids.foreignAgent ? {} : null),
+  agentNamed: async (name) => (name === ids.itself ? { agentId: ids.itself } : null),
+  generator: async (generatorId) => (generatorId === ids.owner ? {} : null),
   agentHasStack: async (agentId, stackId) => agentId === ids.itself && stackId === ids.stack,
 }
 
@@ -179,6 +180,9 @@ function sample(schema: Record<string, unknown>): unknown {
   return schema['type'] === 'boolean' ? false : 1
 }
 
+/** Something for every parameter that a path of the table has. */
+export const pathValues = { id: ids.itself, stack_id: ids.stack, agent_id: ids.itself, label: 'env:prod', key: 'tier' }
+
 /** A well-formed call of an endpoint about the given things. */
 export function callOf(name: EndpointName, about: typeof present = present): { method: string; path: string; body: string | undefined } {
   const endpoint: Endpoint = endpoints[name]
@@ -189,24 +193,35 @@ export function callOf(name: EndpointName, about: typeof present = present): { m
       : endpoint.path.includes('/deployment-objects/{id}')
         ? about.object
         : about.agent
-  const path =
-    fillPath(endpoint.path, { id: idOfPath, stack_id: about.stack, label: 'env:prod' }) +
-    queryText(name === 'watch' ? { scope: ['kind:stack'] } : {})
+  const path = fillPath(endpoint.path, { ...pathValues, id: idOfPath, stack_id: about.stack }) + queryText(queries(about)[name])
   const body = endpoint.body === undefined ? undefined : JSON.stringify(bodies(about)[name] ?? {})
   return { method: endpoint.method, path, body }
 }
+
+const queries = (about: typeof present): Partial<Record<EndpointName, Record<string, unknown>>> => ({
+  watch: { scope: ['kind:stack'] },
+  searchAgent: { name: about.agent, cluster_name: 'c' },
+})
 
 const time = '2026-01-02T03:04:05Z'
 const bodies = (about: typeof present): Partial<Record<EndpointName, unknown>> => ({
   createAgent: { name: 'a', cluster_name: 'c' },
   agentsAddLabel: { agent_id: about.agent, label: 'env:prod' },
+  agentsAddAnnotation: { agent_id: about.agent, key: 'tier', value: 'web' },
   addTarget: { agent_id: about.agent, stack_id: about.stack },
   reportStatus: { session: 1, n: 1, stacks: [{ stack_id: about.stack, rev: 1, object_id: null, phase: 'applied', observed_at: time }] },
   createEvent: { agent_id: about.agent, deployment_object_id: about.object, event_type: 'DEPLOY', status: 'SUCCESS' },
+  createEvents: {
+    events: [{ id: ids.missing, agent_id: about.agent, deployment_object_id: about.object, event_type: 'DEPLOY', status: 'SUCCESS' }],
+  },
+  updateHealthStatus: { deployment_objects: [{ id: about.object, status: 'healthy', checked_at: time }] },
   createGenerator: { name: 'g' },
   registerAgent: { agent_id: about.agent },
+  deregisterAgent: { agent_id: about.agent },
   createStack: { name: 's', generator_id: about.generator },
   stacksAddLabel: 'env:prod',
+  stacksAddAnnotation: { stack_id: about.stack, key: 'tier', value: 'web' },
+  rollbackStack: { sequence_id: 1 },
   createDeploymentObject: { yaml_content: 'a: 1' },
   createAdminPak: { name: 'p' },
 })
@@ -219,7 +234,14 @@ export interface CallOptions {
   readonly path?: string
 }
 
-export async function call(server: TestServer, name: EndpointName, options: CallOptions = {}) {
+export interface CallAnswer {
+  readonly status: number
+  readonly headers: Iterable<[string, string]> & { get(name: string): string | null; has(name: string): boolean }
+  readonly text: string
+  readonly json: { code?: string; details?: Record<string, unknown>; [key: string]: unknown } | null
+}
+
+export async function call(server: TestServer, name: EndpointName, options: CallOptions = {}): Promise<CallAnswer> {
   const { method, path, body } = callOf(name, options.about ?? present)
   const sent = options.body ?? body
   const pak = options.pak === undefined ? paks.admin : options.pak
@@ -234,12 +256,7 @@ export async function call(server: TestServer, name: EndpointName, options: Call
     ...(sent === undefined ? {} : { body: sent }),
   })
   const text = await response.text()
-  return {
-    status: response.status,
-    headers: response.headers,
-    text,
-    json: parsedOrNull(text) as { code?: string; details?: Record<string, unknown>; [key: string]: unknown } | null,
-  }
+  return { status: response.status, headers: response.headers, text, json: parsedOrNull(text) as CallAnswer['json'] }
 }
 
 function parsedOrNull(text: string): unknown {

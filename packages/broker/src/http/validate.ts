@@ -25,7 +25,7 @@ export function createCompiler(): (endpoint: Endpoint) => Validators {
   return (endpoint) => ({
     params: paramsCheck(checkerOf(ajv, endpoint.params)),
     query: queryCheck(checkerOf(ajv, endpoint.query)),
-    body: bodyCheck(checkerOf(ajv, endpoint.body)),
+    body: (endpoint.bodyKind === 'lenient' ? fittingFields : bodyCheck)(checkerOf(ajv, endpoint.body)),
   })
 }
 
@@ -62,6 +62,17 @@ function queryCheck(checker: Checker | null): Validators['query'] {
 
 function bodyCheck(checker: Checker | null): Validators['body'] {
   return checker === null ? () => undefined : (value) => checked(checker, value, badBody)
+}
+
+/** What does not fit counts as not sent: a field of another type is left out, and a body that is no object is an empty one. */
+function fittingFields(checker: Checker | null): Validators['body'] {
+  if (checker === null) return () => undefined
+  return (value) => {
+    const stripped = checker.strip(value)
+    const fields = typeof stripped === 'object' && stripped !== null && !Array.isArray(stripped) ? { ...stripped } : {}
+    const fits = (one: object) => checker.validate(one)
+    return Object.fromEntries(Object.entries(fields).filter(([name, field]) => fits({ [name]: field })))
+  }
 }
 
 function checked(checker: Checker, value: unknown, refuse: (fault: FieldFault) => ApiError): unknown {

@@ -1,52 +1,94 @@
 // The history agents report, and the acknowledgements that polling agents rest on.
 import { AgentEvent } from '@brokkr/contract/event.ts'
+import { Uuid } from '@brokkr/contract/wire.ts'
 import { z } from 'zod'
-import { count, maybe, rows, type Slots } from './sql.ts'
+import { count, maybe, rows, type Slots, type TimeKey } from './sql.ts'
 
 const columns = `id, agent_id, deployment_object_id, event_type, status, message, created_at, updated_at, deleted_at,
-  (detail->>'sequence_id')::bigint as sequence_id, (detail->>'attempt')::int as attempt, detail->>'error_code' as error_code,
+  (detail->>'sequence_id')::bigint as sequence_id, (detail->>'attempt')::bigint as attempt, detail->>'error_code' as error_code,
   detail->'resources' as resources, detail->'changes' as changes, occurred_at`
 
-export interface NewEventRow {
-  readonly id: string
-  readonly agent_id: string
-  readonly deployment_object_id: string
-  readonly stack_id: string
-  readonly event_type: string
-  readonly status: string
-  readonly message: string | null
-  readonly detail: string | null
-  readonly occurred_at: string | null
-}
-/** null: this id was stored before, by an earlier try of the same report. */
-export const insert = maybe(
-  'agent_events.insert',
+/** Of one agent, in the order they are to be listed. Those that come back are new; the others were stored before, under their id. */
+export const insertMany = rows(
+  'agent_events.insertMany',
   AgentEvent,
-  (p: Slots<NewEventRow>) => `
-  insert into agent_events (id, agent_id, deployment_object_id, stack_id, event_type, status, message, detail, occurred_at)
-  values (${p.id}, ${p.agent_id}, ${p.deployment_object_id}, ${p.stack_id}, ${p.event_type}, ${p.status}, ${p.message}, ${p.detail}::jsonb, ${p.occurred_at})
+  (p: Slots<{ agent_id: string; events: string }>) => `
+  insert into agent_events (id, agent_id, deployment_object_id, stack_id, event_type, status, message, detail, occurred_at, created_at, updated_at)
+  select e.id, ${p.agent_id}::uuid, e.deployment_object_id, e.stack_id, e.event_type, e.status, e.message, e.detail, e.occurred_at,
+    now() + e.place * interval '1 microsecond', now() + e.place * interval '1 microsecond'
+  from jsonb_to_recordset(${p.events}::jsonb) as e (id uuid, deployment_object_id uuid, stack_id uuid, event_type text, status text, message text,
+    detail jsonb, occurred_at timestamptz, place int)
+  order by e.id
   on conflict (id) do nothing returning ${columns}`,
+)
+
+export const amongOfAgent = rows(
+  'agent_events.amongOfAgent',
+  AgentEvent,
+  (p: Slots<{ agent_id: string; ids: string[] }>) => `
+  select ${columns} from agent_events where id = any(${p.ids}::uuid[]) and agent_id = ${p.agent_id}::uuid`,
 )
 
 export const get = maybe(
   'agent_events.get',
   AgentEvent,
-  (p: Slots<{ id: string; agent_id: string }>) => `
-  select ${columns} from agent_events where id = ${p.id}::uuid and agent_id = ${p.agent_id}::uuid`,
+  (p: Slots<{ id: string; with_deleted: boolean }>) => `
+  select ${columns} from agent_events where id = ${p.id}::uuid and (deleted_at is null or ${p.with_deleted}::boolean)`,
+)
+
+/** A page of a list: place and weight of each event. The events themselves are read by id once it is clear how many fit. */
+const Place = z.object({ id: Uuid, created_at: z.string(), bytes: z.int() })
+const place = `id, created_at, coalesce(octet_length(message), 0) + coalesce(pg_column_size(detail), 0) as bytes`
+
+export const among = rows(
+  'agent_events.among',
+  AgentEvent,
+  (p: Slots<{ ids: string[] }>) => `select ${columns} from agent_events where id = any(${p.ids}::uuid[])`,
 )
 
 export const listOfAgent = rows(
   'agent_events.listOfAgent',
-  AgentEvent,
-  (p: Slots<{ agent_id: string; limit: number }>) => `
-  select ${columns} from agent_events where agent_id = ${p.agent_id}::uuid and deleted_at is null order by created_at desc, id desc limit ${p.limit}::int`,
+  Place,
+  (p: Slots<TimeKey & { agent_id: string; with_deleted: boolean; limit: number }>) => `
+  select ${place} from agent_events
+  where agent_id = ${p.agent_id}::uuid and (created_at, id) < (${p.after_at}::timestamptz, ${p.after_id}::uuid)
+    and (deleted_at is null or ${p.with_deleted}::boolean)
+  order by created_at desc, id desc limit ${p.limit}::int`,
 )
 
+export interface EventFilter {
+  readonly generator_id: string | null
+  readonly stack_id: string | null
+  readonly agent_id: string | null
+  readonly event_type: string | null
+  readonly since: string | null
+  readonly with_deleted: boolean
+}
+/** Three ways in, so that each is led by its own index: all events by time, those of one stack, those of one agent. */
+const oldestFirst = (name: string, led: (p: Slots<EventFilter>) => string) =>
+  rows(
+    `agent_events.${name}`,
+    Place,
+    (p: Slots<EventFilter & TimeKey & { limit: number }>) => `
+  select ${place} from agent_events e
+  where ${led(p)} and (created_at, id) > (${p.after_at}::timestamptz, ${p.after_id}::uuid)
+    and created_at >= coalesce(${p.since}::timestamptz, '-infinity') and (deleted_at is null or ${p.with_deleted}::boolean)
+    and (${p.stack_id}::uuid is null or stack_id = ${p.stack_id}) and (${p.agent_id}::uuid is null or agent_id = ${p.agent_id})
+    and (${p.event_type}::text is null or event_type = ${p.event_type})
+    and (${p.generator_id}::uuid is null or exists (select from stacks s where s.id = e.stack_id and s.generator_id = ${p.generator_id}))
+  order by created_at, id limit ${p.limit}::int`,
+  )
+export const listByTime = oldestFirst('listByTime', () => 'true')
+export const listOfStackByTime = oldestFirst('listOfStackByTime', (p) => `stack_id = ${p.stack_id}::uuid`)
+export const listOfAgentByTime = oldestFirst('listOfAgentByTime', (p) => `agent_id = ${p.agent_id}::uuid`)
+
+/** Each object once. */
 export const acknowledge = count(
   'agent_events.acknowledge',
-  (p: Slots<{ agent_id: string; deployment_object_id: string; last_type: string; last_status: string }>) => `
+  (p: Slots<{ agent_id: string; object_ids: string[]; types: string[]; statuses: string[] }>) => `
   insert into agent_object_acks (agent_id, deployment_object_id, last_type, last_status)
-  values (${p.agent_id}, ${p.deployment_object_id}, ${p.last_type}, ${p.last_status})
+  select ${p.agent_id}::uuid, a.object_id, a.type, a.status
+  from unnest(${p.object_ids}::uuid[], ${p.types}::text[], ${p.statuses}::text[]) as a (object_id, type, status) order by a.object_id
   on conflict (agent_id, deployment_object_id) do update set last_at = now(), last_type = excluded.last_type, last_status = excluded.last_status`,
 )
 

@@ -5,16 +5,20 @@ import { z } from 'zod'
 import { count, rows, type Slots } from './sql.ts'
 
 const Accepted = z.object({ stack_id: z.string() })
-/** Reports of stacks the agent neither has nor has to remove are left out: what is not its own does not exist for it. */
+/** Agent and targets are locked before the first row is written: whoever ends a pair waits, or is waited for. Reports of stacks the agent neither has nor has to remove are left out: what is not its own does not exist for it. */
 export const record = rows(
   'agent_stack_status.record',
   Accepted,
   (p: Slots<{ agent_id: string; session: number; n: number; reports: string }>) => `
+  with agent as materialized (select id from agents where id = ${p.agent_id}::uuid for share),
+  held as materialized (
+    select t.stack_id from agent join agent_targets t on t.agent_id = agent.id
+    where t.stack_id in (select (r->>'stack_id')::uuid from jsonb_array_elements(${p.reports}::jsonb) r) order by t.stack_id for key share of t)
   insert into agent_stack_status as s (agent_id, stack_id, epoch, rev, object_id, phase, code, message, attempts, retry_at, session, n, observed_at)
   select ${p.agent_id}::uuid, r.stack_id, f.epoch, r.rev, r.object_id, r.phase, r.code, r.message, r.attempts, r.retry_at, ${p.session}::bigint, ${p.n}::bigint, r.observed_at
   from jsonb_to_recordset(${p.reports}::jsonb) as r (stack_id uuid, rev bigint, object_id uuid, phase text, code text, message text, attempts int, retry_at timestamptz, observed_at timestamptz)
   cross join feed_state f
-  where exists (select from agent_targets t where t.agent_id = ${p.agent_id}::uuid and t.stack_id = r.stack_id)
+  where r.stack_id in (select stack_id from held)
      or exists (select from agent_stack_status o where o.agent_id = ${p.agent_id}::uuid and o.stack_id = r.stack_id)
   order by r.stack_id
   on conflict (agent_id, stack_id) do update set
@@ -32,7 +36,7 @@ export const listOfStack = rows(
   select a.id as agent_id, a.name as agent_name, a.cluster_name,
     array_remove(array[case when t.explicit then 'explicit' end, case when t.by_label then 'label' end, case when t.by_annotation then 'annotation' end], null) as reasons,
     w.sequence_id as desired_sequence_id, s.rev, o.sequence_id, s.object_id as deployment_object_id, s.phase, s.code, s.message, coalesce(s.attempts, 0) as attempts,
-    s.retry_at, s.observed_at, case when s.session > 0 then s.received_at end as received_at,
+    s.retry_at, case when a.connection_state = 'disconnected' then 'unknown' else coalesce(t.health, 'unknown') end as health, s.observed_at, case when s.session > 0 then s.received_at end as received_at,
     coalesce(l.last_seen_at < now() - ${p.stale_after_seconds}::float8 * interval '1 second', true) as stale
   from (select agent_id from agent_targets where stack_id = ${p.stack_id}::uuid
         union select agent_id from agent_stack_status where stack_id = ${p.stack_id}::uuid and phase <> 'removed') pair
@@ -43,6 +47,36 @@ export const listOfStack = rows(
   left join deployment_objects o on o.id = s.object_id
   left join lateral (select sequence_id from deployment_objects d where d.stack_id = ${p.stack_id}::uuid and d.deleted_at is null order by sequence_id desc limit 1) w on true
   order by a.name, a.id`,
+)
+
+export const forgetAgent = count(
+  'agent_stack_status.forgetAgent',
+  (p: Slots<{ agent_id: string }>) => `delete from agent_stack_status where agent_id = ${p.agent_id}::uuid`,
+)
+
+/** Events said that what these revisions deployed is gone. A pair that is still wanted is removed only by its newest revision; one
+ *  that ended, by any that is not older than what the agent acknowledged. (session, n) stay: the agent's own reports win over this. */
+export const markRemoved = count(
+  'agent_stack_status.markRemoved',
+  (p: Slots<{ agent_id: string; object_ids: string[] }>) => `
+  with agent as materialized (select id from agents where id = ${p.agent_id}::uuid for share),
+  gone as materialized (
+    select distinct on (o.stack_id) o.id, o.stack_id, o.sequence_id from deployment_objects o
+    where o.id = any(${p.object_ids}::uuid[]) order by o.stack_id, o.sequence_id desc),
+  held as materialized (
+    select t.stack_id from agent join agent_targets t on t.agent_id = agent.id
+    where t.stack_id in (select stack_id from gone) order by t.stack_id for key share of t)
+  insert into agent_stack_status as s (agent_id, stack_id, epoch, rev, object_id, phase)
+  select ${p.agent_id}::uuid, o.stack_id, f.epoch, k.last_sequence, o.id, 'removed'
+  from gone o join stacks k on k.id = o.stack_id cross join feed_state f
+  where case when o.stack_id in (select stack_id from held)
+    then k.head_object_id = o.id
+    else exists (select from agent_stack_status e where e.agent_id = ${p.agent_id}::uuid and e.stack_id = o.stack_id)
+      and not exists (select from deployment_objects n join agent_object_acks a on a.deployment_object_id = n.id and a.agent_id = ${p.agent_id}::uuid
+                      where n.stack_id = o.stack_id and n.sequence_id > o.sequence_id) end
+  order by o.stack_id
+  on conflict (agent_id, stack_id) do update set object_id = excluded.object_id, phase = 'removed', code = null, message = null, received_at = now()
+  where s.phase <> 'removed'`,
 )
 
 /** Pairs whose removal was reported long ago. */

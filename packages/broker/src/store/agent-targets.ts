@@ -1,8 +1,9 @@
-// The materialised pairs of agent and stack. `recompute*` bring the pairs of one agent or one stack (null = all) to what
+// The materialised pairs of agent and stack. Pairs that end are locked in the order in which reports lock theirs. `recompute*` bring the pairs of one agent or one stack (null = all) to what
 // labels, annotations, explicit rows and registrations say, and write differences only.
 import { AgentTarget } from '@brokkr/contract/agent.ts'
+import { AgentId } from '@brokkr/contract/wire.ts'
 import { z } from 'zod'
-import { count, maybe, one, rows, type Slots } from './sql.ts'
+import { count, maybe, one, rows, type Slots, type TimeKey } from './sql.ts'
 
 const reasons = `array_remove(array[case when explicit then 'explicit' end, case when by_label then 'label' end, case when by_annotation then 'annotation' end], null) as reasons`
 
@@ -33,10 +34,13 @@ const wanted = (p: Scope) => `
 export const recomputeEnded = count(
   'agent_targets.recomputeEnded',
   (p: Scope) => `
-  with wanted as (${wanted(p)})
-  delete from agent_targets t
-  where (${p.agent_id}::uuid is null or t.agent_id = ${p.agent_id}) and (${p.stack_id}::uuid is null or t.stack_id = ${p.stack_id})
-    and not exists (select from wanted w where w.agent_id = t.agent_id and w.stack_id = t.stack_id)`,
+  with wanted as (${wanted(p)}),
+  ended as materialized (
+    select t.id from agent_targets t
+    where (${p.agent_id}::uuid is null or t.agent_id = ${p.agent_id}) and (${p.stack_id}::uuid is null or t.stack_id = ${p.stack_id})
+      and not exists (select from wanted w where w.agent_id = t.agent_id and w.stack_id = t.stack_id)
+    order by t.stack_id, t.agent_id for update)
+  delete from agent_targets t using ended where t.id = ended.id`,
 )
 
 export const recomputeBegun = count(
@@ -74,12 +78,12 @@ export const dropExplicit = one(
 
 export const list = rows(
   'agent_targets.list',
-  AgentTarget,
-  (p: Slots<{ agent_id: string; reason: string }>) => `
-  select id, agent_id, stack_id, ${reasons} from agent_targets
-  where agent_id = ${p.agent_id}::uuid
+  AgentTarget.extend({ created_at: z.string() }),
+  (p: Slots<TimeKey & { agent_id: string; reason: string; limit: number }>) => `
+  select id, agent_id, stack_id, ${reasons}, created_at from agent_targets
+  where agent_id = ${p.agent_id}::uuid and (created_at, id) < (${p.after_at}::timestamptz, ${p.after_id}::uuid)
     and (${p.reason}::text = 'all' or (${p.reason} = 'explicit' and explicit) or (${p.reason} = 'label' and by_label) or (${p.reason} = 'annotation' and by_annotation))
-  order by created_at desc, id desc limit 10000`,
+  order by created_at desc, id desc limit ${p.limit}::int`,
 )
 
 /** The agent has the stack for any reason, or still has to remove it. */
@@ -92,10 +96,43 @@ export const hasOrRemoves = maybe(
   select stack_id from agent_stack_status where agent_id = ${p.agent_id}::uuid and stack_id = ${p.stack_id}::uuid and phase <> 'removed'`,
 )
 
+/** The same for many at once. */
+export const hadAmong = rows(
+  'agent_targets.hadAmong',
+  z.object({ stack_id: z.string() }),
+  (p: Slots<{ agent_id: string; stack_ids: string[] }>) => `
+  select stack_id from agent_targets where agent_id = ${p.agent_id}::uuid and stack_id = any(${p.stack_ids}::uuid[])
+  union
+  select stack_id from agent_stack_status where agent_id = ${p.agent_id}::uuid and stack_id = any(${p.stack_ids}::uuid[]) and phase <> 'removed'`,
+)
+
 export const countOf = one(
   'agent_targets.countOf',
   z.object({ held: z.int() }),
   (p: Slots<{ agent_id: string }>) => `select count(*) as held from agent_targets where agent_id = ${p.agent_id}::uuid`,
+)
+
+export const forgetAgent = count(
+  'agent_targets.forgetAgent',
+  (p: Slots<{ agent_id: string }>) => `
+  with ended as materialized (select id from agent_targets where agent_id = ${p.agent_id}::uuid order by stack_id for update)
+  delete from agent_targets t using ended where t.id = ended.id`,
+)
+
+/** Pairs of stacks that are no more; a trigger notes the removals. */
+export const endOfStacks = count(
+  'agent_targets.endOfStacks',
+  (p: Slots<{ stack_ids: string[] }>) => `
+  with ended as materialized (select id from agent_targets where stack_id = any(${p.stack_ids}::uuid[]) order by stack_id, agent_id for update)
+  delete from agent_targets t using ended where t.id = ended.id`,
+)
+
+export const agentsOfStack = rows(
+  'agent_targets.agentsOfStack',
+  z.object({ agent_id: AgentId, name: z.string(), reasons: z.array(z.string()) }),
+  (p: Slots<{ stack_id: string }>) => `
+  select t.agent_id, a.name, ${reasons} from agent_targets t join agents a on a.id = t.agent_id
+  where t.stack_id = ${p.stack_id}::uuid order by a.name, a.id`,
 )
 
 /** Pairs that are missing, should not be there, or carry other reasons than labels and annotations give: in one snapshot, without a lock. */

@@ -26,6 +26,7 @@ export interface NewRow {
   readonly yaml_bytes: number
   readonly yaml_checksum: string
   readonly is_deletion_marker: boolean
+  readonly rollback_of: string | null
   readonly created_by_kind: string
   readonly created_by_id: string | null
 }
@@ -33,36 +34,83 @@ export const insert = one(
   'deployment_objects.insert',
   Row,
   (p: Slots<NewRow>) => `
-  insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, is_deletion_marker, created_by_kind, created_by_id)
-  values (${p.id}, ${p.stack_id}, ${p.sequence_id}, ${p.yaml_sealed}, ${p.yaml_bytes}, ${p.yaml_checksum}, ${p.is_deletion_marker}, ${p.created_by_kind}, ${p.created_by_id})
+  insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, is_deletion_marker, rollback_of, created_by_kind, created_by_id)
+  values (${p.id}, ${p.stack_id}, ${p.sequence_id}, ${p.yaml_sealed}, ${p.yaml_bytes}, ${p.yaml_checksum}, ${p.is_deletion_marker}, ${p.rollback_of}::uuid, ${p.created_by_kind}, ${p.created_by_id})
   returning ${columns}`,
+)
+
+export interface NewMarkers {
+  readonly ids: string[]
+  readonly stack_ids: string[]
+  readonly sequence_ids: number[]
+  readonly sealed: Buffer[]
+  readonly yaml_checksum: string
+  readonly created_by_kind: string
+  readonly created_by_id: string | null
+}
+/** Markers of many stacks at once; their text is empty, and still sealed, each for its own row. */
+export const insertMarkers = count(
+  'deployment_objects.insertMarkers',
+  (p: Slots<NewMarkers>) => `
+  insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, is_deletion_marker, created_by_kind, created_by_id)
+  select m.id, m.stack_id, m.sequence_id, m.sealed, 0, ${p.yaml_checksum}, true, ${p.created_by_kind}, ${p.created_by_id}::uuid
+  from unnest(${p.ids}::uuid[], ${p.stack_ids}::uuid[], ${p.sequence_ids}::bigint[], ${p.sealed}::bytea[]) as m (id, stack_id, sequence_id, sealed)`,
 )
 
 export const get = maybe(
   'deployment_objects.get',
   Row,
-  (p: Slots<{ id: string }>) => `select ${columns} from deployment_objects where id = ${p.id}::uuid and deleted_at is null`,
+  (p: Slots<{ id: string; with_deleted?: boolean }>) => `
+  select ${columns} from deployment_objects where id = ${p.id}::uuid and (deleted_at is null or ${p.with_deleted}::boolean)`,
 )
 
-export const listLive = rows(
-  'deployment_objects.listLive',
-  Row,
-  (p: Slots<{ stack_id: string; limit: number }>) => `
-  select ${columns} from deployment_objects where stack_id = ${p.stack_id}::uuid and deleted_at is null order by sequence_id desc limit ${p.limit}::int`,
+/** Without their texts, which are read by id once it is clear how many fit. */
+export const list = rows(
+  'deployment_objects.list',
+  Row.omit({ yaml_sealed: true }).extend({ yaml_bytes: z.int() }),
+  (p: Slots<{ stack_id: string; after_sequence: number; with_deleted: boolean; limit: number }>) => `
+  select ${columns.replace('yaml_sealed', 'yaml_bytes')} from deployment_objects
+  where stack_id = ${p.stack_id}::uuid and sequence_id < ${p.after_sequence}::bigint and (deleted_at is null or ${p.with_deleted}::boolean)
+  order by sequence_id desc limit ${p.limit}::int`,
 )
 
 export const markDeletedOf = count(
   'deployment_objects.markDeletedOf',
-  (p: Slots<{ stack_id: string }>) => `
-  update deployment_objects set deleted_at = now(), updated_at = now() where stack_id = ${p.stack_id}::uuid and deleted_at is null`,
+  (p: Slots<{ stack_ids: string[] }>) => `
+  update deployment_objects set deleted_at = now(), updated_at = now() where stack_id = any(${p.stack_ids}::uuid[]) and deleted_at is null`,
 )
 
-const Owner = z.object({ stack_id: z.string(), generator_id: z.string() })
+/** A live revision of one stack, by its id or by its number. */
+export const ofStack = maybe(
+  'deployment_objects.ofStack',
+  Row,
+  (p: Slots<{ stack_id: string; id: string | null; sequence_id: number | null }>) => `
+  select ${columns} from deployment_objects
+  where stack_id = ${p.stack_id}::uuid and deleted_at is null
+    and case when ${p.id}::uuid is null then sequence_id = ${p.sequence_id}::bigint else id = ${p.id}::uuid end`,
+)
+
+/** What the stack wants: its live revision with the highest number. */
+export const headOf = maybe(
+  'deployment_objects.headOf',
+  Row,
+  (p: Slots<{ stack_id: string }>) => `
+  select ${columns} from deployment_objects where stack_id = ${p.stack_id}::uuid and deleted_at is null order by sequence_id desc limit 1`,
+)
+
+const Owner = z.object({ stack_id: z.string(), generator_id: z.string(), is_deleted: z.boolean() })
 export const ownerOf = maybe(
   'deployment_objects.ownerOf',
   Owner,
   (p: Slots<{ id: string }>) => `
-  select o.stack_id, s.generator_id from deployment_objects o join stacks s on s.id = o.stack_id where o.id = ${p.id}::uuid and o.deleted_at is null`,
+  select o.stack_id, s.generator_id, o.deleted_at is not null as is_deleted from deployment_objects o join stacks s on s.id = o.stack_id where o.id = ${p.id}::uuid`,
+)
+
+/** Where each of these belongs; an agent may still report on a revision that was deleted meanwhile. */
+export const stacksOf = rows(
+  'deployment_objects.stacksOf',
+  z.object({ id: z.string(), stack_id: z.string(), is_deletion_marker: z.boolean() }),
+  (p: Slots<{ ids: string[] }>) => `select id, stack_id, is_deletion_marker from deployment_objects where id = any(${p.ids}::uuid[])`,
 )
 
 /** By immutable id, also of deleted stacks: newest sequence first. */

@@ -1,7 +1,7 @@
 // Which agent takes stacks of which generator: the gate between tenants.
 import { Registration } from '@brokkr/contract/agent.ts'
 import { z } from 'zod'
-import { count, maybe, one, type Slots } from './sql.ts'
+import { count, maybe, one, rows, type Slots, type TimeKey } from './sql.ts'
 
 export const insert = one(
   'registrations.insert',
@@ -31,4 +31,27 @@ export const countOf = one(
   z.object({ held: z.int() }),
   (p: Slots<{ agent_id: string }>) => `
   select count(*) as held from agent_generator_registrations where agent_id = ${p.agent_id}::uuid`,
+)
+
+const newest = (name: string, owner: 'agent_id' | 'generator_id') =>
+  rows(
+    `registrations.${name}`,
+    Registration,
+    (p: Slots<TimeKey & { owner_id: string; limit: number }>) => `
+  select id, agent_id, generator_id, registered_at from agent_generator_registrations
+  where ${owner} = ${p.owner_id}::uuid and (registered_at, id) < (${p.after_at}::timestamptz, ${p.after_id}::uuid)
+  order by registered_at desc, id desc limit ${p.limit}::int`,
+  )
+export const ofAgent = newest('ofAgent', 'agent_id')
+export const ofGenerator = newest('ofGenerator', 'generator_id')
+
+export const remove = count(
+  'registrations.remove',
+  (p: Slots<{ agent_id: string; generator_id: string }>) => `
+  delete from agent_generator_registrations where agent_id = ${p.agent_id}::uuid and generator_id = ${p.generator_id}::uuid`,
+)
+
+export const removeAllOf = count(
+  'registrations.removeAllOf',
+  (p: Slots<{ generator_id: string }>) => `delete from agent_generator_registrations where generator_id = ${p.generator_id}::uuid`,
 )

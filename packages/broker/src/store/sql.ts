@@ -69,3 +69,16 @@ function slotsInto(order: string[]): object {
     },
   )
 }
+
+/** A row's time of change, always another than before: whoever holds the earlier one can tell. */
+export const touched = `updated_at = greatest(now(), updated_at + interval '1 microsecond')`
+
+/** Where a page begins: behind this key, in the order of the list. */
+export interface NameKey {
+  readonly after_name: string
+  readonly after_id: string
+}
+export interface TimeKey {
+  readonly after_at: string
+  readonly after_id: string
+}

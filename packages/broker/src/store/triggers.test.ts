@@ -113,6 +113,35 @@ test('a pair that ends leaves a removal to be done, whoever ended it', async () 
   expect(rows).toEqual([{ phase: 'pending', code: 'removing' }])
 })
 
+test('what was removed counts as pending as soon as something is wanted again, so that its end owes a removal anew', async () => {
+  const status = async () =>
+    (await client.query<{ s: string }>(`select phase || ' ' || coalesce(code, '') as s from agent_stack_status`)).rows[0]?.s
+  const removed = () => client.query(`update agent_stack_status set phase = 'removed', code = null`)
+  const aim = () =>
+    client.query(`insert into agent_targets (id, agent_id, stack_id, explicit) values (gen_random_uuid(), '${agent}', '${stack}', true)`)
+  await removed()
+  await aim()
+  expect(await status()).toBe('pending applying')
+  await removed()
+  const submit = async (isMarker: boolean) => {
+    await client.query('begin')
+    const { rows } = await takeNumber()
+    await client.query(
+      `insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind, is_deletion_marker)
+       values (gen_random_uuid(), '${stack}', ${rows[0]!.n}, '', 0, '', 'admin', ${isMarker})`,
+    )
+    await client.query('commit')
+  }
+  await submit(true)
+  expect(await status()).toBe('removed ')
+  await submit(false)
+  expect(await status()).toBe('pending applying')
+  await removed()
+  await client.query('delete from agent_targets')
+  await submit(false)
+  expect(await status()).toBe('removed ')
+})
+
 test('audit rows can be added and nothing else', async () => {
   await client.query(
     `insert into audit_logs (id, actor_type, action, resource_type) values (gen_random_uuid(), 'system', 'test', 'system')`,

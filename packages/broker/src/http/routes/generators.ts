@@ -1,18 +1,77 @@
 // Generators and the registration of agents with them.
+import { ApiError } from '@brokkr/contract/error.ts'
 import { createGenerator } from '../../actions/create-generator.ts'
+import { deleteGenerator } from '../../actions/delete-generator.ts'
+import { deregisterAgent } from '../../actions/deregister-agent.ts'
 import { registerAgent } from '../../actions/register-agent.ts'
+import { rotateGeneratorPak } from '../../actions/rotate-generator-pak.ts'
+import { updateGenerator } from '../../actions/update-generator.ts'
 import type { BrokerDeps } from '../../deps.ts'
 import * as generators from '../../store/generators.ts'
+import * as registrations from '../../store/registrations.ts'
+import { preconditionOf, tagged, withTag } from '../etag.ts'
 import type { Handler } from '../handler.ts'
+import { byName, newestRegistered } from '../list-order.ts'
+import { bytesOfDescribed, page } from '../paging.ts'
 import { actorOf } from './actor.ts'
+import { seesDeleted } from './sees-deleted.ts'
 
-const listMax = 10_000
-
-export const handleListGenerators: Handler<'listGenerators', BrokerDeps> = ({ sql }, { query }) =>
-  generators.list(sql, { name: query.name ?? null, limit: listMax })
+export const handleListGenerators: Handler<'listGenerators', BrokerDeps> = ({ sql }, request) => {
+  const list = seesDeleted(request) ? generators.listWithDeleted : generators.list
+  return page(request, byName, {
+    name: 'listGenerators',
+    cap: 10_000,
+    read: ({ after: [after_name, after_id], limit }) => list(sql, { name: request.query.name ?? null, after_name, after_id, limit }),
+    bytesOf: bytesOfDescribed,
+  })
+}
 
 export const handleCreateGenerator: Handler<'createGenerator', BrokerDeps> = (deps, request) =>
   createGenerator(deps, { name: request.body.name, description: request.body.description, by: actorOf(request) })
+
+export const handleGet: Handler<'getGenerator', BrokerDeps> = async ({ sql }, request) => {
+  const generator = await generators.get(sql, { id: request.params.id, with_deleted: seesDeleted(request) })
+  if (generator === null) throw new ApiError('generator_not_found', 'no such generator')
+  return withTag(request, generator)
+}
+
+export const handleUpdate: Handler<'updateGenerator', BrokerDeps> = async (deps, request) => {
+  const { id, name, description, is_active, is_system } = request.body
+  const generatorId = request.params.id
+  const change = { generatorId, id, name, description, is_active, is_system, precondition: preconditionOf(request), by: actorOf(request) }
+  const updated = await updateGenerator(deps, change)
+  deps.dropCredential('generator', generatorId)
+  return tagged(request, updated)
+}
+
+export const handleDelete: Handler<'deleteGenerator', BrokerDeps> = async (deps, request) => {
+  await deleteGenerator(deps, { generatorId: request.params.id, by: actorOf(request) })
+  deps.dropCredential('generator', request.params.id)
+}
+
+export const handleRotatePak: Handler<'rotateGeneratorPak', BrokerDeps> = async (deps, request) => {
+  const rotated = await rotateGeneratorPak(deps, { generatorId: request.params.id, by: actorOf(request) })
+  deps.dropCredential('generator', request.params.id)
+  return rotated
+}
+
+export const handleDeregister: Handler<'deregisterAgent', BrokerDeps> = (deps, request) =>
+  deregisterAgent(deps, { generatorId: request.params.id, agentId: request.body.agent_id ?? null, by: actorOf(request) })
+
+export const handleRegisteredAgents: Handler<'listGeneratorRegisteredAgents', BrokerDeps> = ({ sql }, request) =>
+  page(request, newestRegistered, {
+    name: 'listGeneratorRegisteredAgents',
+    cap: 10_000,
+    read: ({ after: [after_at, after_id], limit }) =>
+      registrations.ofGenerator(sql, { owner_id: request.params.id, after_at, after_id, limit }),
+  })
+
+export const handleListPaks: Handler<'listPaks', BrokerDeps> = ({ sql }, request) =>
+  page(request, byName, {
+    name: 'listPaks',
+    cap: 10_000,
+    read: ({ after: [after_name, after_id], limit }) => generators.names(sql, { after_name, after_id, limit }),
+  })
 
 export const handleRegister: Handler<'registerAgent', BrokerDeps> = (deps, request) =>
   registerAgent(deps, {

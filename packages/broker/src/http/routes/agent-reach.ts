@@ -1,0 +1,35 @@
+// What reaches an agent: targets, the stacks it has, the generators it is registered with.
+import { addTarget, removeTarget } from '../../actions/target-stack.ts'
+import type { BrokerDeps } from '../../deps.ts'
+import * as agentTargets from '../../store/agent-targets.ts'
+import * as registrations from '../../store/registrations.ts'
+import * as stacks from '../../store/stacks.ts'
+import type { Handler } from '../handler.ts'
+import { newestFirst, newestRegistered } from '../list-order.ts'
+import { page } from '../paging.ts'
+import { actorOf } from './actor.ts'
+
+export const handleListTargets: Handler<'listTargets', BrokerDeps> = ({ sql }, request) =>
+  page(request, newestFirst, {
+    name: 'listTargets',
+    cap: 10_000,
+    read: ({ after: [after_at, after_id], limit }) =>
+      agentTargets.list(sql, { agent_id: request.params.id, reason: request.query.reason, after_at, after_id, limit }),
+  })
+
+export const handleAddTarget: Handler<'addTarget', BrokerDeps> = (deps, request) =>
+  addTarget(deps, { agentId: request.params.id, stackId: request.body.stack_id, bodyAgentId: request.body.agent_id, by: actorOf(request) })
+
+export const handleRemoveTarget: Handler<'removeTarget', BrokerDeps> = (deps, request) =>
+  removeTarget(deps, { agentId: request.params.id, stackId: request.params.stack_id, bodyAgentId: request.params.id, by: actorOf(request) })
+
+export const handleStacks: Handler<'getAssociatedStacks', BrokerDeps> = ({ sql }, { params }) =>
+  stacks.ofAgent(sql, { agent_id: params.id })
+
+export const handleRegistrations: Handler<'listAgentRegistrations', BrokerDeps> = ({ sql }, request) =>
+  page(request, newestRegistered, {
+    name: 'listAgentRegistrations',
+    cap: 10_000,
+    read: ({ after: [after_at, after_id], limit }) =>
+      registrations.ofAgent(sql, { owner_id: request.params.id, after_at, after_id, limit }),
+  })

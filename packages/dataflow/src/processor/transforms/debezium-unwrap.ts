@@ -1,0 +1,89 @@
+// debeziumUnwrap: from a change event to the row it is about. What kind of change it was goes to the metadata.
+import { cloneJson, isRecord, type Json, type JsonObject, type Metadata, setKey, valueAt } from '@brokkr/contract/dataflow/json.ts'
+import type { TransformConfig } from '@brokkr/contract/dataflow/transforms.ts'
+import { parsePayload } from '../json.ts'
+import { isEmpty, type Message, payloadOf, withMetadata, withPayload } from '../message.ts'
+import { dropped, type Transform, TransformError } from '../transform.ts'
+
+type Config = TransformConfig<'debeziumUnwrap'>
+
+export const debeziumUnwrap: Transform<'debeziumUnwrap'> = {
+  type: 'debeziumUnwrap',
+  dropReason: 'tombstone',
+  takesNonJson: true,
+  build: (config) => (message) => {
+    if (isEmpty(message)) return config.inferDeleteFromTombstone ? inferDelete(message) : dropped
+    const payload = payloadOf(message)
+    if (Array.isArray(payload)) throw new TransformError('debeziumUnwrap', '$', 'is an array')
+    const envelope = envelopeOf(payload)
+    return envelope === undefined ? [message] : unwrap(message, envelope, config)
+  },
+}
+
+interface Envelope {
+  readonly event: JsonObject
+  /** How paths into it begin, for errors. */
+  readonly prefix: string
+}
+
+function envelopeOf(payload: Json | undefined): Envelope | undefined {
+  const inner = valueAt(payload, 'payload')
+  if (isRecord(inner) && valueAt(inner, 'op') !== undefined) return { event: inner, prefix: 'payload.' }
+  const isRoot = valueAt(payload, 'op') !== undefined && valueAt(payload, 'source') !== undefined
+  return isRoot ? { event: payload as JsonObject, prefix: '' } : undefined
+}
+
+/** t (truncate) and m (message) are about no row. */
+const withoutRow = new Set<Json | undefined>(['t', 'm'])
+
+function unwrap(message: Message, { event, prefix }: Envelope, config: Config): readonly Message[] {
+  const op = valueAt(event, 'op')
+  if (withoutRow.has(op)) return dropped
+  const operation = operationOf(op, config)
+  if (operation === undefined) throw new TransformError('debeziumUnwrap', `${prefix}op`, 'is not a known operation')
+  const half = operation === 'delete' ? 'before' : 'after'
+  const row = valueAt(event, half)
+  if (!isRecord(row)) throw new TransformError('debeziumUnwrap', `${prefix}${half}`, 'is not an object')
+  const source = valueAt(event, 'source')
+  const payload = withMarkers(row, op as string, source, config, message.isOwned)
+  const metadata = { ...message.metadata, ...sourceMetadata(source, config), operation, ...idOf(row) }
+  return [withMetadata(withPayload(message, payload, message.isOwned), metadata)]
+}
+
+function operationOf(op: Json | undefined, config: Config): string | undefined {
+  if (op === 'c') return 'insert'
+  if (op === 'u') return 'update'
+  if (op === 'r') return config.snapshotOperation
+  return op === 'd' ? 'delete' : undefined
+}
+
+const idOf = (row: JsonObject): Metadata => {
+  const id = valueAt(row, 'id')
+  return id === undefined || id === null ? {} : { id: cloneJson(id) }
+}
+
+function withMarkers(row: JsonObject, op: string, source: Json | undefined, config: Config, isOwned: boolean): JsonObject {
+  if (!config.addOperationFields && config.addSourceFields.length === 0) return row
+  const marked = isOwned ? row : { ...row }
+  for (const field of config.addSourceFields) {
+    const value = valueAt(source, field)
+    if (value !== undefined) setKey(marked, `source_${field}`, cloneJson(value)) // the metadata may hold it too
+  }
+  if (!config.addOperationFields) return marked
+  setKey(marked, '__op', op)
+  setKey(marked, '__deleted', op === 'd' ? 'true' : 'false')
+  return marked
+}
+
+function sourceMetadata(source: Json | undefined, config: Config): Metadata {
+  if (!config.includeSourceInMetadata || !isRecord(source)) return {}
+  return Object.fromEntries(Object.entries(source).map(([key, value]) => [`source_${key}`, value]))
+}
+
+/** A tombstone says only which row is gone: its key is the row then. */
+function inferDelete(message: Message): readonly Message[] {
+  const key = message.key === undefined ? undefined : parsePayload(message.key)
+  const row = isRecord(valueAt(key, 'payload')) ? valueAt(key, 'payload') : key
+  if (!isRecord(row)) return dropped
+  return [withMetadata(withPayload(message, row, true), { ...message.metadata, operation: 'delete', ...idOf(row) })]
+}
