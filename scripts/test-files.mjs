@@ -1,7 +1,7 @@
 // Which test files belong to a run, and which real servers each of them needs: read from its imports of the testing
 // package, so that nobody keeps a second list. Plain JavaScript, because the runner reads it before anything is built.
-import { readdirSync, readFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
 
 /** Module of packages/testing → the part it starts (names of BROKKR_TEST_WITHOUT). */
 const partOfModule = {
@@ -11,6 +11,7 @@ const partOfModule = {
   world: 'kubernetes',
   agent: 'kubernetes',
   broker: 'postgres',
+  'feed-world': 'postgres',
   kubectl: 'kubectl',
   kafka: 'kafka',
   registry: 'registry',
@@ -25,7 +26,7 @@ export const parts = [...new Set(Object.values(partOfModule))]
 const roots = ['packages', 'scripts', 'journeys']
 const skipped = new Set(['node_modules', 'dist', '.brokkr'])
 
-/** @returns {{ file: string, parts: string[], peers: boolean }[]} every test file of the tree, sorted */
+/** @returns {{ file: string, parts: string[], peers: boolean, sized: boolean }[]} every test file of the tree, sorted */
 export function listTests(root) {
   const found = roots.flatMap((dir) => [...walk(join(root, dir))])
   return found.map((path) => describeTest(root, path)).toSorted((a, b) => (a.file < b.file ? -1 : 1))
@@ -47,18 +48,33 @@ export function testFiles(root, { tier, without }) {
 function belongs(test, tier) {
   if (tier === 'peers') return test.peers
   if (test.peers) return false
-  return tier === 'all' || test.parts.every((part) => part === 'postgres')
+  return tier !== 'quick' || isQuick(test)
 }
+
+/** PostgreSQL at most, and not one of those whose size makes them long. */
+export const isQuick = (test) => test.parts.length === 0 || (test.parts.every((part) => part === 'postgres') && !test.sized)
 
 function describeTest(root, path) {
   const text = readFileSync(path, 'utf8')
-  const modules = [...text.matchAll(/(?:from|import) '(?:@brokkr\/testing|\.)\/([a-z-]+)\.ts'/g)].map((m) => m[1])
+  // What a test's own helpers import counts as its own.
+  const helpers = [...text.matchAll(/from '(\.[^']*\/test-parts\/[^']+\.ts)'/g)]
+    .map((m) => join(dirname(path), m[1]))
+    .filter((file) => existsSync(file))
+  const texts = [text, ...helpers.map((file) => readFileSync(file, 'utf8'))]
   const inTesting = path.includes(join('packages', 'testing', 'src'))
-  const direct = [...text.matchAll(/(?:from|import) '@brokkr\/testing\/([a-z-]+)\.ts'/g)].map((m) => m[1])
-  // A test below the testing package cannot import it; it says what it needs in its first line.
+  const pattern = inTesting
+    ? /(?:from|import) '(?:@brokkr\/testing|\.)\/([a-z-]+)\.ts'/g
+    : /(?:from|import) '@brokkr\/testing\/([a-z-]+)\.ts'/g
+  const modules = texts.flatMap((one) => [...one.matchAll(pattern)].map((m) => m[1]))
+  // A test that imports no such module (it lies below the testing package, or starts the product itself) says it in its first line.
   const marked = /^\/\/ needs: ([a-z, ]+)/.exec(text)?.[1]?.split(/, */) ?? []
-  const wanted = new Set([...(inTesting ? modules : direct).flatMap((name) => partOfModule[name] ?? []), ...marked])
-  return { file: relative(root, path), parts: [...wanted], peers: path.endsWith('.peers.test.ts') }
+  const wanted = new Set([...modules.flatMap((name) => partOfModule[name] ?? []), ...marked])
+  return {
+    file: relative(root, path),
+    parts: [...wanted],
+    peers: path.endsWith('.peers.test.ts'),
+    sized: text.includes('@brokkr/testing/sizes.ts'),
+  }
 }
 
 function* walk(dir) {

@@ -7,7 +7,7 @@ import { prepareParts } from './parts.mjs'
 import { forwardSignals, stopped } from './run-program.mjs'
 import { root, setUp } from './setup.mjs'
 import { createSteps, tellFailure } from './steps.mjs'
-import { listTests, testFiles } from './test-files.mjs'
+import { isQuick, listTests, testFiles } from './test-files.mjs'
 import { runVitest } from './vitest.mjs'
 
 /** How long building peers may take on a new machine before their comparison is left out of the run. */
@@ -48,9 +48,7 @@ async function prepare(steps, node) {
   const { left } = testFiles(root, { tier, without: asked })
   for (const { file, parts } of left) lastLines.push(`left out by BROKKR_TEST_WITHOUT=${asked}: ${file} (needs ${parts.join(', ')})`)
   const absent = new Set(asked.split(',').filter(Boolean))
-  const inTier = listTests(root).filter(
-    (test) => (tier === 'peers') === test.peers && (tier !== 'quick' || test.parts.every((part) => part === 'postgres')),
-  )
+  const inTier = listTests(root).filter((test) => (tier === 'peers') === test.peers && (tier !== 'quick' || isQuick(test)))
   const wanted = [...new Set(inTier.flatMap((test) => test.parts))].filter((part) => !absent.has(part))
   const missing = await prepareParts(steps, node, wanted, tier === 'peers' ? { limitMs: peersBudgetMs } : {})
   if (tier !== 'peers') return asked

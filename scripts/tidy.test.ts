@@ -33,7 +33,7 @@ const packageImports: Record<string, readonly string[]> = {
   testing: ['contract', 'runtime', 'kube', 'local', 'broker', 'agent', 'pipelines', 'dataflow', 'cli'],
 }
 /** Of a program the CLI may import only what starts it. */
-const startedByCli = /^@brokkr\/(broker|agent|pipelines|dataflow)\/(main|config|operator\/main|processor\/main)\.ts$/
+const startedByCli = /^@brokkr\/(broker|agent|pipelines|dataflow)\/(main|config|commands|operator\/main|processor\/main)\.ts$/
 
 /** Inside a package: folder → folders (or files) of the same package it may import; what is not listed is free. */
 const inside: Record<string, Record<string, readonly string[]>> = {
@@ -134,7 +134,7 @@ const onlyIn: { what: string; pattern: RegExp; files: RegExp }[] = [
     what: 'processes',
     pattern: /['"](?:node:)?child_process['"]/,
     files:
-      /^(scripts\/|packages\/testing\/src\/|packages\/local\/src\/(spawn-owned|process-table)\.ts$|packages\/kube\/src\/exec-credential\.ts$|packages\/cli\/src\/up\/)/,
+      /^(scripts\/|bench\/|packages\/testing\/src\/|packages\/local\/src\/(spawn-owned|process-table)\.ts$|packages\/kube\/src\/exec-credential\.ts$|packages\/cli\/src\/up\/)/,
   },
   { what: 'a shell', pattern: /\bshell:\s*true\b|(?<![.\w])exec(?:Sync)?\(/, files: /^(?!)/ },
   { what: 'worker threads', pattern: /new Worker\(/, files: /^packages\/runtime\/src\/(worker-pool|owned-worker)\.ts$/ },
@@ -143,7 +143,7 @@ const onlyIn: { what: string; pattern: RegExp; files: RegExp }[] = [
     what: 'clear text of secrets',
     pattern: /\.reveal\(\)/,
     files:
-      /^packages\/(runtime\/src\/(secret|config[a-z-]*)\.ts|broker\/src\/main\.ts|agent\/src\/(main|session)\.ts|cli\/src\/[a-z/-]+\.ts)$/,
+      /^packages\/(runtime\/src\/(secret|config[a-z-]*)\.ts|broker\/src\/(main|open-store)\.ts|agent\/src\/(main|session)\.ts|cli\/src\/[a-z/-]+\.ts)$/,
   },
 ]
 

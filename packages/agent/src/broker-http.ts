@@ -75,7 +75,7 @@ function transportOf(wire: Wire): Transport {
   return async ({ method, url, headers, body, signal }) => {
     const deadline = AbortSignal.timeout(wire.options.timeoutMs)
     const both = signal === undefined ? deadline : AbortSignal.any([signal, deadline])
-    const answer = await request(wire, new URL(url), { method: method as Dispatcher.HttpMethod, headers, body: body ?? null, signal: both })
+    const answer = await dispatch(wire, new URL(url), { method, headers, body: body ?? null, signal: both })
     const read = await readText(answer.body, answerBytesMax)
     return { status: answer.statusCode, header: (name) => headerOf(answer, name), text: () => Promise.resolve(read) }
   }
@@ -83,11 +83,15 @@ function transportOf(wire: Wire): Transport {
 
 async function open(wire: Wire, path: string, call: { accept: string; signal: AbortSignal }): Promise<OpenAnswer> {
   const late = new AbortController()
-  const timer = setTimeout(() => late.abort(new Retryable(`GET ${path}: no answer within ${wire.options.timeoutMs} ms`)), wire.options.timeoutMs)
+  const timer = setTimeout(
+    () => late.abort(new Retryable(`GET ${path}: no answer within ${wire.options.timeoutMs} ms`)),
+    wire.options.timeoutMs,
+  )
   const signal = AbortSignal.any([call.signal, late.signal])
   try {
-    const answer = await request(wire, urlOf(wire, path), { method: 'GET', headers: headersOf(wire, call.accept), signal })
-    if (answer.statusCode >= 300) throw errorFromAnswer(answer.statusCode, await readText(answer.body, errorBytesMax), headerOf(answer, 'retry-after'))
+    const answer = await dispatch(wire, urlOf(wire, path), { method: 'GET', headers: headersOf(wire, call.accept), signal })
+    if (answer.statusCode >= 300)
+      throw errorFromAnswer(answer.statusCode, await readText(answer.body, errorBytesMax), headerOf(answer, 'retry-after'))
     return { status: answer.statusCode, header: (name) => headerOf(answer, name), body: answer.body, close: () => closeBody(answer.body) }
   } finally {
     clearTimeout(timer)
@@ -96,7 +100,7 @@ async function open(wire: Wire, path: string, call: { accept: string; signal: Ab
 
 async function text(wire: Wire, path: string, call: { accept: string; bytesMax: number; signal: AbortSignal }): Promise<string> {
   const signal = AbortSignal.any([call.signal, AbortSignal.timeout(wire.options.timeoutMs)])
-  const answer = await request(wire, urlOf(wire, path), { method: 'GET', headers: headersOf(wire, call.accept), signal })
+  const answer = await dispatch(wire, urlOf(wire, path), { method: 'GET', headers: headersOf(wire, call.accept), signal })
   const isGood = answer.statusCode < 300
   const read = await readText(answer.body, isGood ? call.bytesMax : errorBytesMax)
   if (!isGood) throw errorFromAnswer(answer.statusCode, read, headerOf(answer, 'retry-after'))
@@ -113,13 +117,15 @@ const urlOf = ({ options }: Wire, path: string): URL => new URL(options.url.repl
 
 type Request = Pick<Dispatcher.RequestOptions, 'method' | 'headers' | 'body' | 'signal'>
 
-async function request(wire: Wire, url: URL, request: Request): Promise<Dispatcher.ResponseData> {
+async function dispatch(wire: Wire, url: URL, request: Request): Promise<Dispatcher.ResponseData> {
   if (url.origin !== wire.base.origin) throw new Terminal(`the key is sent to ${wire.base.origin} alone, not to ${url.origin}`)
   const answer = await wire.agent.request({ origin: url.origin, path: url.pathname + url.search, ...request })
   const { statusCode } = answer
   if (statusCode < 300 || statusCode >= 400 || statusCode === 304) return answer
   closeBody(answer.body)
-  throw new Retryable(`the broker at ${wire.base.origin} answered ${statusCode}: redirects are not followed, because the key would go along. Name its final address in agent.broker_url`)
+  throw new Retryable(
+    `the broker at ${wire.base.origin} answered ${statusCode}: redirects are not followed, because the key would go along. Name its final address in agent.broker_url`,
+  )
 }
 
 function headerOf({ headers }: Dispatcher.ResponseData, name: string): string | null {

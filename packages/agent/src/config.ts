@@ -41,7 +41,7 @@ export const agentTable = {
     resync_interval: setting(interval, 600),
     allowed_namespaces: setting(z.array(namespace), []),
     denied_kinds: setting(z.array(z.string().min(1)), []),
-    /** Where no stack may write; empty means the agent's own namespace. */
+    /** Where no stack may write, beside the agent's own namespace. */
     protected_namespaces: setting(z.array(namespace), []),
     adoption: setting(z.enum(['unowned', 'never', 'any']), 'unowned'),
     save_manifests: setting(z.boolean(), true),
@@ -63,6 +63,7 @@ export function checkAgentConfig({ agent }: AgentConfig): { path: string; proble
   const wrong = (problem: string) => problems.push({ path: 'agent.broker_url', problem })
   if (protocol === 'http:' && !loopback.test(hostname) && !agent.insecure_http)
     wrong(`plain HTTP would show the agent's key to the network: use https, or set agent.insecure_http = true if you know the way there`)
-  if (username !== '' || password !== '' || search !== '' || hash !== '') wrong('holds more than scheme, host, port and path: give the key as agent.pak')
+  if (username !== '' || password !== '' || search !== '' || hash !== '')
+    wrong('holds more than scheme, host, port and path: give the key as agent.pak')
   return problems
 }

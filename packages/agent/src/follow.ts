@@ -108,9 +108,10 @@ class Following implements Follow {
     if (next.transport === 'poll' && this.#options.transport === 'auto') {
       log.warn('the broker serves no stream; polling instead', { retry_ms: this.#options.transportRetryMs })
       this.#streamFromMs = clock.monotonicMs() + this.#options.transportRetryMs
+      this.#standing = freshStanding
       return 0
     }
-    return Math.max(next.atLeastMs, this.#backoffMs(next.transport === 'poll' ? next.standing.failures : next.backoffAttempt))
+    return Math.max(next.atLeastMs, this.#backoffMs(next.backoffAttempt))
   }
 
   async #follow(): Promise<StreamEnd> {

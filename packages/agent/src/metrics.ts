@@ -8,7 +8,10 @@ export function agentMetrics(metrics: Metrics) {
     heartbeats: metrics.counter('brokkr_agent_heartbeat_sent_total', 'Heartbeats the broker has answered'),
     polls: metrics.counter('brokkr_agent_poll_requests_total', 'Polls of the target state by result', ['status']),
     pollSeconds: metrics.histogram('brokkr_agent_poll_duration_seconds', 'Duration of a poll of the target state'),
-    lastPoll: metrics.gauge('brokkr_agent_last_successful_poll_timestamp', 'When the target state was last known to be current, in Unix seconds'),
+    lastPoll: metrics.gauge(
+      'brokkr_agent_last_successful_poll_timestamp',
+      'When the target state was last known to be current, in Unix seconds',
+    ),
     session: metrics.gauge('brokkr_agent_session_state', '1 for the way by which the broker is followed now', ['transport']),
     lastFrame: metrics.gauge('brokkr_agent_last_frame_timestamp', 'When the last frame came, in Unix seconds'),
     framesIgnored: metrics.counter('brokkr_agent_frames_ignored_total', 'Frames without effect by reason', ['reason']),

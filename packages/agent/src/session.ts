@@ -56,7 +56,10 @@ export async function signIn(deps: SignInDeps, { agent }: AgentConfig, signal: A
 
 async function whoAmI(client: Client, expected: AgentConfig['agent'], signal: AbortSignal): Promise<AgentId> {
   const { agent: id } = await client.verifyPak({}, { signal })
-  if (id === null) throw new Terminal(`the key of agent.pak is not an agent's key: create an agent in the broker and use the key it shows`, { code: 'wrong_identity' })
+  if (id === null)
+    throw new Terminal(`the key of agent.pak is not an agent's key: create an agent in the broker and use the key it shows`, {
+      code: 'wrong_identity',
+    })
   const { name, cluster_name } = await client.getAgent({ params: { id } }, { signal })
   if (name === expected.agent_name && cluster_name === expected.cluster_name) return id
   throw new Terminal(
@@ -66,4 +69,6 @@ async function whoAmI(client: Client, expected: AgentConfig['agent'], signal: Ab
 }
 
 const gaveUp = (url: string, tries: number, cause: unknown): Terminal =>
-  new Terminal(`the broker at ${url} did not answer in ${tries} tries: ${errorText(cause)}. Check agent.broker_url and the network`, { cause })
+  new Terminal(`the broker at ${url} did not answer in ${tries} tries: ${errorText(cause)}. Check agent.broker_url and the network`, {
+    cause,
+  })

@@ -13,9 +13,11 @@ export interface AuditWriter {
 }
 
 const queueMax = 10_000
-const batchMax = 100
 
-export function createAuditWriter(deps: { sql: Sql; clock: Clock; log: Log; metrics: Metrics }, options: { flushMs: number }): AuditWriter {
+export function createAuditWriter(
+  deps: { sql: Sql; clock: Clock; log: Log; metrics: Metrics },
+  options: { flushMs: number; batchRows: number },
+): AuditWriter {
   const dropped = deps.metrics.counter('brokkr_audit_dropped_total', 'Audit rows of refused calls that did not fit the queue')
   let queue: Deed[] = []
   let timer: { cancel(): void } | null = null
@@ -47,7 +49,7 @@ export function createAuditWriter(deps: { sql: Sql; clock: Clock; log: Log; metr
         return
       }
       queue.push(deed)
-      if (queue.length >= batchMax) void flush()
+      if (queue.length >= options.batchRows) void flush()
       else timer ??= deps.clock.setTimer(options.flushMs, () => void flush())
     },
     close: () => flush(),

@@ -1,6 +1,8 @@
 // The broker's settings: one table with their defaults. What is marked hot takes effect at a reload.
+import { randomBytes } from 'node:crypto'
 import { type ConfigOf, count, optional, port, requiredSecret, seconds, secret, secretList, setting } from '@brokkr/runtime/config-table.ts'
 import { z } from 'zod'
+import { isSampleHash } from './domain/sample-keys.ts'
 
 const span = z.tuple([seconds, seconds])
 const hexKey = z.string().regex(/^[0-9a-f]{64}$/i, 'must be 64 hex digits (32 bytes)')
@@ -35,14 +37,21 @@ export const brokerTable = {
     admin_pak_file: setting(z.string().min(1), '/tmp/brokkr-keys/key.txt'),
     admin_pak_file_seconds: setting(seconds, 3600),
     allow_sample_pak: setting(z.boolean(), false),
-    encryption_key: secret({ schema: hexKey }),
+    encryption_key: secret({ schema: hexKey, make: () => randomBytes(32).toString('hex') }),
+    webhook_encryption_key: secret({ schema: hexKey }),
     encryption_keys_previous: secretList({ schema: hexKey }),
+    audit_batch_size: setting(count.min(1).max(1000), 100),
+    audit_flush_ms: setting(z.number().positive(), 1000),
+    idempotency_seconds: setting(seconds, 86_400),
+    session_seconds: setting(seconds, 43_200),
+    session_idle_seconds: setting(seconds, 3600),
     auth_cache_ttl_seconds: setting(seconds, 60, { hot: true }),
     agent_self_registration: setting(z.boolean(), false, { hot: true }),
     agent_disconnect_after_seconds: setting(seconds, 90, { hot: true }),
     manifest_validation: setting(z.enum(['lenient', 'strict']), 'lenient', { hot: true }),
   },
   feed: {
+    listen_url: secret(),
     poll_ms: setting(z.number().positive(), 1000, { hot: true }),
     ping_seconds: setting(seconds, 15),
     stale_seconds: setting(span, [5, 60]),
@@ -54,13 +63,27 @@ export const brokerTable = {
     ring_seconds: setting(seconds, 120),
     inline_bytes: setting(count, 128 * 1024),
     listener_test_seconds: setting(span, [15, 5]),
+    streams_max: setting(count, 20_000),
+    snapshots: setting(count.min(1), 16),
+    snapshots_waiting: setting(count, 2000),
+    dead_seconds: setting(seconds, 45),
+    far_end_check_seconds: setting(seconds, 10),
+    drain_per_second: setting(count.min(1), 1000),
   },
 }
 export type BrokerConfig = ConfigOf<typeof brokerTable>
 
+type Problems = { path: string; problem: string }[]
+
+export const checkBrokerConfig = (config: BrokerConfig): Problems => [
+  ...hostProblems(config),
+  ...keyProblems(config),
+  ...sampleProblems(config),
+]
+
 /** Plain HTTP stays on loopback, unless somebody in front does TLS and the operator says so. */
-export function checkBrokerConfig(config: BrokerConfig): { path: string; problem: string }[] {
-  const { host, tls_terminated_elsewhere } = config.server
+function hostProblems({ server }: BrokerConfig): Problems {
+  const { host, tls_terminated_elsewhere } = server
   if (host === null || tls_terminated_elsewhere || ['127.0.0.1', '::1', 'localhost'].includes(host)) return []
   return [
     {
@@ -68,6 +91,26 @@ export function checkBrokerConfig(config: BrokerConfig): { path: string; problem
       problem: `${host} would serve plain HTTP to the network: put TLS in front and set server.tls_terminated_elsewhere = true, or leave it at 127.0.0.1`,
     },
   ]
+}
+
+function keyProblems({ broker }: BrokerConfig): Problems {
+  const { encryption_key: key, webhook_encryption_key: older } = broker
+  if (key === null && older === null)
+    return [
+      {
+        path: 'broker.encryption_key',
+        problem:
+          'is missing: manifests hold secrets and are stored only sealed. Name a file in broker.encryption_key_file (it is made if it is not there) and keep a copy of it',
+      },
+    ]
+  if (key === null || older === null || key.equals(older)) return []
+  return [{ path: 'broker.webhook_encryption_key', problem: 'differs from broker.encryption_key, of which it is the older name: keep one' }]
+}
+
+function sampleProblems({ broker }: BrokerConfig): Problems {
+  if (broker.pak_hash === null || broker.allow_sample_pak || !isSampleHash(broker.pak_hash)) return []
+  const problem = 'is the hash of a published sample key, which everybody knows: make a key of your own, or leave it empty and one is made'
+  return [{ path: 'broker.pak_hash', problem }]
 }
 
 export const listenHost = ({ server }: BrokerConfig): string => server.host ?? (server.tls_terminated_elsewhere ? '0.0.0.0' : '127.0.0.1')

@@ -4,6 +4,7 @@ import type { Log } from '@brokkr/runtime/log.ts'
 import type { ReadOverview } from './actions/read-overview.ts'
 import type { BrokerConfig } from './config.ts'
 import type { Feed } from './feed/feed.ts'
+import type { SessionCookie } from './http/session-cookie.ts'
 import type { Seal } from './seal.ts'
 import type { Sql } from './store/sql.ts'
 
@@ -18,5 +19,6 @@ export interface BrokerDeps {
   readonly readCursor: Feed['readCursor']
   readonly config: BrokerConfig
   readonly clock: Clock
+  readonly cookie: SessionCookie
   readonly log: Log
 }

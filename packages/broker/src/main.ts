@@ -7,7 +7,6 @@ import { ConfigError } from '@brokkr/runtime/config-error.ts'
 import { createLifecycle } from '@brokkr/runtime/lifecycle.ts'
 import { createLog, type Log } from '@brokkr/runtime/log.ts'
 import { createMetrics } from '@brokkr/runtime/metrics.ts'
-import type { Secret } from '@brokkr/runtime/secret.ts'
 import { checkStart } from '@brokkr/runtime/start-checks.ts'
 import { createOverviewReader } from './actions/read-overview.ts'
 import type { Deed } from './audit.ts'
@@ -18,16 +17,21 @@ import type { BrokerDeps } from './deps.ts'
 import { type Actor, systemActor } from './domain/actor.ts'
 import { startFeed } from './feed/feed.ts'
 import { type AuthFailure, createAuthenticator } from './http/auth.ts'
-import type { Principal } from './http/handler.ts'
+import type { CredentialKind } from './http/credential-cache.ts'
+import { createIdempotency } from './http/idempotency.ts'
 import { createThings } from './http/lookups.ts'
 import { handlers } from './http/routes/index.ts'
 import type { Denied } from './http/serve.ts'
 import { startHttp } from './http/server.ts'
+import { sessionCookie } from './http/session-cookie.ts'
 import { statusPage } from './http/status-page.ts'
-import { createSeal } from './seal.ts'
+import { guardKeyFile } from './key-file.ts'
+import { openStore } from './open-store.ts'
+import { watchSampleKeys } from './sample-key-watch.ts'
+import * as adminRole from './store/admin-role.ts'
+import * as consoleSessions from './store/console-sessions.ts'
 import * as credentials from './store/credentials.ts'
-import { type Database, openDatabase } from './store/db.ts'
-import { migrate } from './store/migrate.ts'
+import { createUsageWriter } from './usage-writer.ts'
 import { version } from './version.ts'
 
 /** `brokkr broker`: reads the configuration, serves until a signal ends it. */
@@ -40,6 +44,7 @@ export async function runBroker(options: { env: NodeJS.ProcessEnv; flags?: Recor
       flags: options.flags ?? {},
       ignoredSections: ['agent', 'cli'],
       check: checkBrokerConfig,
+      makeMissing: true,
     })
     const log = createLog({ name: 'brokkr-broker', level: config.value.log.level, format: config.value.log.format })
     const lifecycle = createLifecycle({ log }, { graceMs: config.value.server.shutdown_seconds * 1000 })
@@ -50,9 +55,12 @@ export async function runBroker(options: { env: NodeJS.ProcessEnv; flags?: Recor
   } catch (error) {
     // One clear line, whatever failed: a configuration problem lists everything that is wrong.
     process.stderr.write(`brokkr broker did not start: ${error instanceof Error ? error.message : String(error)}\n`)
-    process.exit(error instanceof ConfigError ? 78 : 1)
+    process.exit(error instanceof ConfigError ? wrongStart : 1)
   }
 }
+
+/** The way it was started is wrong: starting it again will not help. */
+const wrongStart = 2
 
 export interface StartDeps {
   readonly log: Log
@@ -62,6 +70,7 @@ export interface StartDeps {
 export async function startBroker(config: BrokerConfig, { log, onClose }: StartDeps): Promise<{ address: string }> {
   const clock = systemClock
   const metrics = createMetrics({ processMetrics: true })
+  const cookie = sessionCookie({ isTls: config.server.tls_terminated_elsewhere })
   let trouble: () => string | null = () => 'starting'
   // The listener comes first, so that probes see a process that is alive while it waits for its database.
   const http = await startHttp(
@@ -71,15 +80,26 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
       port: config.server.port,
       version,
       trustedProxies: config.server.trusted_proxies,
+      scheme: cookie.scheme,
       limits: httpLimits(config),
     },
   )
   try {
-    const database = await openStore(config, log)
+    const { database, seal } = await openStore({ clock, log }, config, async (sql) => {
+      const { adminPakFile } = await bootstrap({ sql }, config.broker)
+      if (adminPakFile !== null) log.info('first admin key written', { file: adminPakFile })
+    })
     onClose('database', () => database.close())
-    const audit = createAuditWriter({ sql: database, clock, log, metrics }, { flushMs: 1000 })
+    const audit = createAuditWriter(
+      { sql: database, clock, log, metrics },
+      { flushMs: config.broker.audit_flush_ms, batchRows: config.broker.audit_batch_size },
+    )
     onClose('audit', () => audit.close())
-    const seal = createSeal(sealKeys(config))
+    const usage = createUsageWriter(
+      { sql: database, clock, log },
+      { flushMs: 5_000, sessionIdleSeconds: config.broker.session_idle_seconds },
+    )
+    onClose('usage', () => usage.close())
     const feed = startFeed({
       database,
       seal,
@@ -88,60 +108,60 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
       schema: config.database.schema,
       settings: config.feed,
       brokerName: `${hostname()}-${process.pid}`,
-      onCredential: (kind, id) => authenticator.dropCredential(kind as Principal['kind'], id),
+      onCredential: (kind, id) => {
+        authenticator.dropCredential(kind as CredentialKind, id)
+        if (kind === 'admin') sampleKeys?.wake()
+      },
     })
     onClose('feed', () => feed.stop())
+    const isLiveKey = async (hash: string) => (await adminRole.countLiveAmong(database, { hashes: [hash] })).live > 0
+    const wasUsed = async () => (await adminRole.wasUsed(database, {})).used
+    const { admin_pak_file: path, admin_pak_file_seconds: seconds } = config.broker
+    const keyFile = await guardKeyFile({ clock, log, isLiveKey, wasUsed }, { path, lifeMs: seconds * 1000 })
+    onClose('admin key file', () => keyFile.close())
+    const sampleKeys = watchSampleKeys({ sql: database, clock, log, metrics }, { isAllowed: config.broker.allow_sample_pak })
+    onClose('sample key watch', () => sampleKeys?.stop())
     const authenticator = createAuthenticator(
       {
         clock,
         metrics,
         lookupCredential: (hash) => credentials.findByHash(database, { hash }),
+        lookupSession: (hash) => consoleSessions.findByHash(database, { hash }),
         trusted: () => feed.trouble() === null,
         onAuthFailure: (failure) => audit.record(failedDeed(failure)),
+        onAccepted: ({ kind, id, session }, renews) => {
+          usage.used(kind, id)
+          if (session !== null && renews) usage.used('session', session)
+          if (kind === 'admin') keyFile.used()
+        },
       },
-      { cacheTtlMs: () => config.broker.auth_cache_ttl_seconds * 1000 },
+      { cacheTtlMs: () => config.broker.auth_cache_ttl_seconds * 1000, cookieName: cookie.name },
     )
     trouble = () => feed.trouble()
     const { wake: wakeFeed, readCursor } = feed
     const dropCredential: BrokerDeps['dropCredential'] = (kind, id) => authenticator.dropCredential(kind, id)
     const readOverview = createOverviewReader({ sql: database, clock })
-    const deps: BrokerDeps = { sql: database, seal, feed, wakeFeed, readCursor, dropCredential, readOverview, config, clock, log }
-    http.goLive({ deps, handlers, authenticator, things: createThings(database), onDenied: (denied) => audit.record(deniedDeed(denied)) })
+    const deps: BrokerDeps = { sql: database, seal, feed, wakeFeed, readCursor, dropCredential, readOverview, config, clock, cookie, log }
+    const idempotency = createIdempotency({ database, seal, metrics, wakeFeed }, { seconds: config.broker.idempotency_seconds })
+    http.goLive({
+      deps,
+      idempotency,
+      handlers,
+      authenticator,
+      things: createThings(database),
+      onDenied: (denied) => audit.record(deniedDeed(denied)),
+    })
     // Registered last, closed first: nothing new is taken, streams get their bye, calls under way end, then the rest goes.
-    onClose('http', () => {
+    onClose('http', async () => {
       http.drain()
-      feed.drain()
-      return http.close()
+      await feed.drain()
+      await http.close()
     })
     return { address: `http://${http.address.includes(':') ? `[${http.address}]` : http.address}:${http.port}` }
   } catch (error) {
     await http.close(0)
     throw error
   }
-}
-
-async function openStore(config: BrokerConfig, log: Log): Promise<Database> {
-  const url = config.database.url.reveal()
-  const { version: schemaVersion, applied } = await migrate(url, { schema: config.database.schema })
-  log.info('schema ready', { version: schemaVersion, applied })
-  const database = openDatabase({
-    url,
-    schema: config.database.schema,
-    poolSize: config.database.pool_size,
-    onIdleError: (error) => log.warn('idle database connection lost', { error }),
-  })
-  const { adminPakFile } = await bootstrap({ sql: database }, config.broker)
-  if (adminPakFile !== null) log.info('first admin key written', { file: adminPakFile })
-  return database
-}
-
-function sealKeys({ broker }: BrokerConfig): [Buffer, ...Buffer[]] {
-  if (broker.encryption_key === null)
-    throw new Error(
-      'broker.encryption_key (or encryption_key_file) is missing: manifests hold secrets and are stored only sealed; make a key with 64 hex digits and keep it safe',
-    )
-  const key = (hex: Secret) => Buffer.from(hex.reveal(), 'hex')
-  return [key(broker.encryption_key), ...broker.encryption_keys_previous.map(key)]
 }
 
 const httpLimits = ({ limits }: BrokerConfig) => ({
@@ -158,7 +178,7 @@ function failedDeed({ clientAddress, userAgent, requestId, path, reason, shortTo
   return {
     by: { ...nobody, address: clientAddress, userAgent, requestId },
     action: 'auth.failed',
-    on: { type: 'pak', id: null },
+    on: { type: 'system', id: null },
     details: { path, reason, ...(shortToken === null ? {} : { short_token: shortToken }) },
   }
 }

@@ -34,6 +34,20 @@ test('a ring opens what an earlier key sealed, and seals with its first key only
   expect(() => createSeal([old]).open(place, ring.seal(place, 'after'))).toThrow(UnsealFailed)
 })
 
+test('sealing anew brings a value under the first key, keeps what is under it, and names what no key opens', () => {
+  const [old, fresh] = [randomBytes(32), randomBytes(32)]
+  const ring = createSeal([fresh, old])
+  const moved = ring.reseal(place, createSeal([old]).seal(place, 'text'))
+  expect(createSeal([fresh]).open(place, moved as Buffer)).toBe('text')
+  expect(ring.reseal(place, moved as Buffer)).toBe('kept')
+  expect(ring.reseal(place, createSeal([randomBytes(32)]).seal(place, 'text'))).toBe('broken')
+})
+
+test('a ring names its keys by fingerprint, the sealing one first', () => {
+  const [one, two] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
+  expect(createSeal([one, two]).fingerprints).toEqual(['72cd6e8422c407fb', '75877bb41d393b5f'])
+})
+
 test('nonces never repeat', () => {
   const seal = createSeal([randomBytes(32)])
   const nonces = new Set(Array.from({ length: 20_000 }, () => seal.seal(place, '').subarray(1, 13).toString('latin1')))

@@ -6,8 +6,11 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:
 export interface Seal {
   seal(place: SealedPlace, text: string): Buffer
   open(place: SealedPlace, sealed: Buffer): string
-  /** First eight bytes of the SHA-256 of the sealing key, hex: tells keys apart without telling them. */
-  readonly fingerprint: string
+  opens(place: SealedPlace, sealed: Buffer): boolean
+  /** The same value under the first key; `kept` when it is under it already, `broken` when no key opens it. */
+  reseal(place: SealedPlace, sealed: Buffer): Buffer | 'kept' | 'broken'
+  /** First eight bytes of the SHA-256 of each key, hex, the sealing one first: tells keys apart without telling them. */
+  readonly fingerprints: readonly [string, ...string[]]
 }
 export interface SealedPlace {
   readonly table: string
@@ -27,18 +30,32 @@ const tagBytes = 16
 
 export function createSeal(keys: readonly [Buffer, ...Buffer[]]): Seal {
   for (const key of keys) if (key.length !== 32) throw new Error('an encryption key has 32 bytes (64 hex digits)')
+  const [first, ...rest] = keys
+  const tryAll = (place: SealedPlace, sealed: Buffer): { key: Buffer; text: string } | null => {
+    for (const key of keys) {
+      const text = openWith(key, place, sealed)
+      if (text !== null) return { key, text }
+    }
+    return null
+  }
   return {
-    fingerprint: createHash('sha256').update(keys[0]).digest('hex').slice(0, 16),
-    seal: (place, text) => sealWith(keys[0], place, text),
+    fingerprints: [fingerprintOf(first), ...rest.map(fingerprintOf)],
+    seal: (place, text) => sealWith(first, place, text),
     open: (place, sealed) => {
-      for (const key of keys) {
-        const text = openWith(key, place, sealed)
-        if (text !== null) return text
-      }
+      const opened = tryAll(place, sealed)
+      if (opened !== null) return opened.text
       throw new UnsealFailed(`${place.table}.${place.column} of ${place.id} cannot be opened with any key of the ring`)
+    },
+    opens: (place, sealed) => tryAll(place, sealed) !== null,
+    reseal: (place, sealed) => {
+      const opened = tryAll(place, sealed)
+      if (opened === null) return 'broken'
+      return opened.key === first ? 'kept' : sealWith(first, place, opened.text)
     },
   }
 }
+
+const fingerprintOf = (key: Buffer): string => createHash('sha256').update(key).digest('hex').slice(0, 16)
 
 const aad = (place: SealedPlace) => Buffer.from(`${place.table}\n${place.column}\n${place.id}`)
 

@@ -54,10 +54,29 @@ program
     (await import('./commands/describe.ts')).describe(globals(), { what, name, ...options }),
   )
 
-program
-  .command('broker')
-  .description('run the broker (settings: BROKKR_CONFIG_FILE, BROKKR__SECTION__KEY)')
+const broker = program.command('broker').description('the broker and its database (settings: BROKKR_CONFIG_FILE, BROKKR__SECTION__KEY)')
+broker
+  .command('serve', { isDefault: true })
+  .description('run the broker; also without a word behind `broker`')
   .action(async () => (await import('@brokkr/broker/main.ts')).runBroker({ env: process.env }))
+broker
+  .command('migrate')
+  .description('bring the schema to this release and end')
+  .action(async () => (await import('./commands/broker.ts')).migrateCommand())
+broker
+  .command('reseal')
+  .description('seal everything stored anew under broker.encryption_key, so that older keys can be dropped')
+  .action(async () => (await import('./commands/broker.ts')).resealCommand())
+broker
+  .command('rotate')
+  .description('replace a key')
+  .command('admin')
+  .description('replace an admin key by a new one, or make one where there is none; needs the database, not a key')
+  .option('--name <name>', 'which admin key, where there are several')
+  .option('--use-configured-hash', 'store the hash in broker.pak_hash instead of making a key')
+  .action(async (options: { name?: string; useConfiguredHash?: boolean }) =>
+    (await import('./commands/broker.ts')).rotateAdminCommand(options),
+  )
 program
   .command('agent')
   .description('run the agent of one cluster (settings: BROKKR_CONFIG_FILE, BROKKR__AGENT__KEY)')

@@ -1,6 +1,6 @@
 // The shape of an endpoint: data, from which come the broker's routes, the OpenAPI document, the keys of the permission
 // table and the typed client. Paths carry their parameters in braces, as the wire documents them.
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { ErrorCode } from './error.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -22,6 +22,8 @@ export interface Endpoint {
   readonly other?: { readonly status: 200 | 202; readonly response: z.ZodType }
   /** The answer is an endless line of frames and not a JSON document. */
   readonly stream?: true
+  /** The answer holds a secret beside its body (a cookie); one in the body is known by its name. */
+  readonly issuesSecret?: true
   /** Codes of its own; those any operation may answer (unauthorized, invalid_json …) are not repeated. */
   readonly errors?: readonly ErrorCode[]
 }
@@ -62,6 +64,13 @@ export function queryText(query: Readonly<Record<string, unknown>> = {}): string
   }
   const text = search.toString()
   return text === '' ? '' : `?${text}`
+}
+
+const secretFields = ['pak', 'initial_pak', 'signing_secret', 'token']
+
+/** Whether the answer shows something that is shown once: it is never stored, not even sealed. */
+export function issuesSecret({ issuesSecret: isSaid, response }: Pick<Endpoint, 'issuesSecret' | 'response'>): boolean {
+  return isSaid === true || (response instanceof z.ZodObject && secretFields.some((field) => field in response.shape))
 }
 
 /** `createStack` → `create_stack`: the operation's name in the OpenAPI document, on which generated clients depend. */

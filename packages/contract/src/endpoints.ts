@@ -1,6 +1,6 @@
 // The one table of endpoints by name. A name here is the key of the permission table, the client's method and, in snake
 // case, the operationId of the OpenAPI document.
-import { verifyPak } from './admin.ts'
+import { createAdminPak, createSession, deleteSession, listAdminPaks, revokeAdminPak, rotateAdminPak, verifyPak } from './admin.ts'
 import { createAgent, deleteAgent, getAgent, listAgents, recordHeartbeat, rotateAgentPak, searchAgent, updateAgent } from './agent.ts'
 import {
   agentsAddAnnotation,
@@ -11,6 +11,7 @@ import {
   agentsRemoveLabel,
 } from './agent-marks.ts'
 import { addTarget, getAssociatedStacks, listAgentRegistrations, listTargets, removeTarget } from './agent-reach.ts'
+import { listAuditLogs } from './audit.ts'
 import { createDeploymentObject, getDeploymentObject, getTargetState, listDeploymentObjects, rollbackStack } from './deployment-object.ts'
 import type { CallOf, Endpoint, InputOf, OtherOf, OutputOf } from './endpoint.ts'
 import { createEvent, createEvents, getAgentEvent, listAgentEvents, listEvents } from './event.ts'
@@ -101,6 +102,13 @@ export const endpoints = {
   listDeploymentObjects,
   getDeploymentObject,
   getDeploymentHealth,
+  listAdminPaks,
+  createAdminPak,
+  rotateAdminPak,
+  revokeAdminPak,
+  createSession,
+  deleteSession,
+  listAuditLogs,
 } as const satisfies Record<string, Endpoint>
 
 export type Endpoints = typeof endpoints

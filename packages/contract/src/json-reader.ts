@@ -18,11 +18,13 @@ interface JsonCursor {
 /** Never leaves this file. */
 class NotJson extends Error {}
 
-/** One or more JSON objects in a row, or null if the text is anything else; what it spent is given back then. */
+/** One JSON object, at the start of a manifest also several in a row. Null if the text is anything else; what it spent is given back. */
 export function readJsonDocuments(chunk: Chunk, budget: Budget): ReadDocument[] | null {
   const nodesBefore = budget.nodes
   try {
-    return readObjects({ text: chunk.text, budget, itemLines: new Map(), pos: 0, line: chunk.line, lineStart: 0 })
+    const documents = readObjects({ text: chunk.text, budget, itemLines: new Map(), pos: 0, line: chunk.line, lineStart: 0 })
+    if (documents.length > 1 && !chunk.isFirst) throw new NotJson()
+    return documents
   } catch (error) {
     if (!(error instanceof NotJson)) throw error
     budget.nodes = nodesBefore

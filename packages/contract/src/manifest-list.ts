@@ -1,4 +1,5 @@
-// Lists become the objects in them, as kubectl does it: any kind that ends in List and has items, lists inside lists included.
+// Lists become the objects in them, as with kubectl: any kind that ends in List and has items. Lists inside lists are expanded too,
+// which kubectl refuses.
 import { isJsonObject, type JsonObject, type JsonValue } from './json-text.ts'
 import { ManifestError } from './manifest-error.ts'
 import type { ReadDocument } from './yaml/document.ts'

@@ -89,6 +89,7 @@ export const agentStream = endpoint({
     reason: z.string().max(32).optional(),
     count: z.int().optional(),
     digest: z.string().max(64).optional(),
+    wait: z.string().max(8).optional(),
   }),
   success: 200,
   stream: true,

@@ -19,13 +19,20 @@ export function errorOfAnswer(what: string, answer: Answer): KubeError {
 /** From a Status object, as it comes in an answer or in an ERROR event of a watch. */
 export function errorOfStatus(what: string, status: unknown, code = numberAt(status, 'code') ?? 500, retryAfterMs?: number): KubeError {
   const seconds = numberAt(status, 'details', 'retryAfterSeconds')
-  return new KubeError(`${what}: ${clip(textAt(status, 'message') ?? `HTTP ${code}`)}`, {
-    reason: reasonOf(textAt(status, 'reason'), code),
-    status: code,
+  const message = textAt(status, 'message')
+  const isMistyped = code === 500 && MISTYPED.test(message ?? '')
+  return new KubeError(`${what}: ${clip(message ?? `HTTP ${code}`)}`, {
+    reason: isMistyped ? 'Invalid' : reasonOf(textAt(status, 'reason'), code),
+    status: isMistyped ? 422 : code,
     retryAfterMs: retryAfterMs ?? (seconds === undefined ? undefined : seconds * 1000),
     details: detailsOf(status),
   })
 }
+
+/** Server-side apply answers 500 for a field of the wrong type or form, which no retry mends: the fault is in the object. A failing
+ *  conversion webhook words it otherwise and stays a failure of the server. */
+const MISTYPED =
+  /^failed to create typed (patch|live|new) object\b|^failed to convert new object \(.*\) to proper version: unable to convert unstructured object/
 
 function parseStatus(text: string): unknown {
   try {

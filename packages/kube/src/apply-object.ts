@@ -14,7 +14,7 @@ export interface ApplyItem {
   object: KubeObject
   /** Takes fields from other managers. */
   force?: boolean | undefined
-  /** The caller saw no such object. Meeting one that is not our own creation fails with `foreign_object` and leaves it as it was. */
+  /** The caller saw no such object. Meeting one fails with `foreign_object` and leaves it as it was. */
   expect?: 'absent' | undefined
   /** A change of an immutable field is carried out by delete and create. Never for kinds that hold data. */
   replace?: boolean | undefined
@@ -73,7 +73,8 @@ const seenOf = ({ object, created, warnings }: Written): Seen => ({
 export async function tryObject(deps: ApplyDeps, item: ApplyItem, rules: WriteRules): Promise<Trial> {
   try {
     const written = await send(deps, item, rules, true)
-    if (isForeign(item, written, rules)) return { found: 'failure', failure: foreign(item) }
+    // A trial writes nothing, so whatever it meets was there before: whose it is, the caller must find out.
+    if (item.expect === 'absent' && !written.created) return { found: 'failure', failure: foreign(item) }
     const migrate = hasManager(written.object, rules.migrateFrom ?? [])
     return { found: migrate || mayHaveChanged(written, rules.fieldManager) ? 'change' : 'unchanged', seen: seenOf(written), migrate }
   } catch (error) {
@@ -120,6 +121,7 @@ function send(deps: ApplyDeps, item: ApplyItem, rules: WriteRules, dryRun: boole
   )
 }
 
+/** After a lost answer the write is repeated and meets its own first try: that one bears no other manager. */
 const isForeign = (item: ApplyItem, written: Written, rules: WriteRules): boolean =>
   item.expect === 'absent' && !written.created && !isOnlyAppliedBy(written.object, rules.fieldManager)
 
@@ -130,7 +132,7 @@ const foreign = (item: ApplyItem): Failure => ({
 })
 
 async function takeBack(deps: ApplyDeps, item: ApplyItem, rules: WriteRules): Promise<ApplyOutcome> {
-  await deps.kube.apply(emptyForm(item.object), { fieldManager: rules.fieldManager })
+  await retrying(deps, rules.retry ?? API_RETRY, () => deps.kube.apply(emptyForm(item.object), { fieldManager: rules.fieldManager }))
   return failedOutcome(item, foreign(item))
 }
 

@@ -163,7 +163,11 @@ test('our own creation whose answer was lost is not taken for somebody else’s'
   const namespace = await at.namespace()
   const item: ApplyItem = { ...mark(configMap(namespace, 'a', { x: '1' })), expect: 'absent' }
   await kube.apply(item.object, rules)
-  expect(actions(await applyObjects({ kube, clock }, [item], rules))).toEqual(['unchanged'])
+  const [written] = actions(await applyObjects({ kube, clock }, [item], { ...rules, dryRun: false }))
+  expect(['configured', 'unchanged']).toContain(written)
+  // A trial meets what was there before it, whoever made it: the caller must look.
+  const tried = await applyObjects({ kube, clock }, [item], rules)
+  expect(tried.outcomes[0]?.failure?.code).toBe('foreign_object')
 })
 
 test('an immutable field fails, and with replace the object is made anew', async () => {
@@ -227,4 +231,20 @@ test('a definition that is never established fails as crd, and an abort ends the
   await expect(waiting).rejects.toBe(reason)
   for (const name of [crd, clash].map(({ object }) => object.metadata.name))
     await kube.delete({ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', name })
+})
+
+test('a field of the wrong type or form is the object’s fault and not the server’s: invalid at once, no retries', async () => {
+  const namespace = await at.namespace('mistyped')
+  const wrong = { ...configMap(namespace, 'wrong', {}), data: { a: 1 } } as unknown as KubeObject
+  const misformed = {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 'misformed', namespace },
+    data: { a: 'not base64!' },
+  } as KubeObject
+  const items = [{ object: wrong }, { object: misformed }, { object: configMap(namespace, 'right', {}) }]
+  const report = await applyObjects({ kube, clock }, items, rules)
+  expect(report.refused).toBe(true)
+  for (const name of ['wrong', 'misformed'])
+    expect(report.outcomes.find(({ ref }) => ref.name === name)?.failure).toMatchObject({ code: 'invalid', retryable: false })
 })

@@ -19,6 +19,7 @@ import { watchEvents } from './watch.ts'
 
 export interface KubeOptions {
   clock?: Clock
+  /** Environment of credential plugins, which need at least PATH; default none. */
   env?: Readonly<Record<string, string | undefined>>
   userAgent?: string
   /** Ends every call of this client. */

@@ -32,9 +32,9 @@ test('who gives up waiting leaves the queue with his own reason', async () => {
   const leave = await gate.enter()
   const controller = new AbortController()
   const reason = new Error('enough')
-  const waiting = expect(gate.enter(controller.signal)).rejects.toBe(reason)
+  const waiting = gate.enter(controller.signal)
   controller.abort(reason)
-  await waiting
+  await expect(waiting).rejects.toBe(reason)
   await expect(gate.enter(controller.signal)).rejects.toBe(reason)
   leave()
   expect([gate.active, gate.waiting]).toEqual([0, 0])

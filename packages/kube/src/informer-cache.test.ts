@@ -13,7 +13,7 @@ const objectOf = (name: string, uid: string, resourceVersion: string): KubeObjec
 function believe(model: Map<string, string>, changes: readonly Change<string>[]): void {
   for (const change of changes) {
     expect(model.has(change.key)).toBe(change.type !== 'added')
-    if (change.type === 'updated') expect(model.get(change.key)).toBe(change.before)
+    expect(change.type === 'updated' ? change.before : undefined).toBe(change.type === 'updated' ? model.get(change.key) : undefined)
     if (change.type === 'deleted') model.delete(change.key)
     else model.set(change.key, change.value)
   }

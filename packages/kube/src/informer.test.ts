@@ -15,6 +15,7 @@ import type { Change } from './informer-cache.ts'
 import type { Kube } from './kube.ts'
 import type { KubeConfig } from './kube-config.ts'
 import { type KubeObject, nameKey } from './object.ts'
+import { meddler } from './test-parts/meddler.ts'
 import { CONFIG_MAP, configMap, openClosing, openTestKube, widgetDefinition } from './test-parts/open-test-kube.ts'
 
 const versionOf = (object: KubeObject): string => `${object.metadata.uid} ${object.metadata.resourceVersion}`
@@ -66,11 +67,14 @@ describe('an informer over many ConfigMaps, its connection in the hands of a pro
       direct.create(configMap(namespace, `new-${round}`)),
       direct.delete({ ...CONFIG_MAP, namespace, name: `c${Number.parseInt(round, 36) % count}` }).catch(() => undefined),
     ])
-  const settled = async () => {
-    await equalsTruth(direct, namespace, informer)
-    expect(heard.believed).toEqual(await truth(direct, namespace))
-    expect(heard.wrong).toEqual([])
+  /** Waits until it holds what is there; gives what its handler was told wrongly, or not at all. */
+  const settled = async (of: Informer<string> = informer, told: ReturnType<typeof listener> = heard) => {
+    await equalsTruth(direct, namespace, of)
+    const there = await truth(direct, namespace)
+    const missed = [...there].filter(([key, value]) => told.believed.get(key) !== value)
+    return { wrong: told.wrong, missed, extra: told.believed.size - there.size }
   }
+  const right = { wrong: [], missed: [], extra: 0 }
 
   beforeAll(async () => {
     plane = await privateCluster({ liftLimits: true })
@@ -101,7 +105,7 @@ describe('an informer over many ConfigMaps, its connection in the hands of a pro
 
   test('holds everything after its first list', async () => {
     expect(informer.size).toBeGreaterThanOrEqual(count)
-    await settled()
+    expect(await settled()).toEqual(right)
     expect(informer.contactAgeMs).toBeLessThan(60_000)
   })
 
@@ -112,7 +116,7 @@ describe('an informer over many ConfigMaps, its connection in the hands of a pro
     expect(informer.size).toBeGreaterThanOrEqual(count - 5)
     await plane.start('kube-apiserver')
     await disturb('a2')
-    await settled()
+    expect(await settled()).toEqual(right)
   }, 120_000)
 
   test('is right after its position was forgotten while it was away', async () => {
@@ -125,63 +129,58 @@ describe('an informer over many ConfigMaps, its connection in the hands of a pro
     await disturb('b2')
     expect(informer.get(`${namespace}/new-b1`)).toBeUndefined()
     proxy.heal()
-    await settled()
+    expect(await settled()).toEqual(right)
     expect(informer.lists).toBe(lists + 1)
   }, 120_000)
 
   test('is right after cuts in the middle of events', async () => {
-    for (let round = 0; round < 10; round++) {
-      proxy.resetAfter(400 + 117 * round, 'toClient')
+    const before = proxy.connections.total
+    for (let round = 0; round < 6; round++) {
+      await waitFor('a watch', () => informer.lastError === undefined)
+      proxy.resetAfter(100 + 217 * round, 'toClient')
       await disturb(`d${round}`)
-      await disturb(`e${round}`)
+      await waitFor('the cut', () => informer.lastError)
       proxy.heal()
     }
-    await settled()
+    expect(await settled()).toEqual(right)
+    expect(proxy.connections.total - before).toBeGreaterThanOrEqual(3)
   }, 120_000)
 
   test('is right after a connection that stayed open and carried nothing', async () => {
     await disturb('f1')
     proxy.halfOpen()
+    const before = proxy.connections.total
     await disturb('f2')
-    await waitFor('the informer to notice', () => informer.lastError)
+    await waitFor('the informer to try another connection', () => proxy.connections.total > before)
+    expect(informer.contactAgeMs).toBeGreaterThan(0)
     proxy.heal()
     await disturb('f3')
-    await settled()
+    expect(await settled()).toEqual(right)
   }, 120_000)
 
-  test('goes on under a new token when the old one is refused', async () => {
-    const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot', namespace } }
-    await direct.create(account)
-    await direct.create({
-      apiVersion: 'rbac.authorization.k8s.io/v1',
-      kind: 'ClusterRoleBinding',
-      metadata: { name: 'robot' },
-      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
-      subjects: [{ kind: 'ServiceAccount', name: 'robot', namespace }],
-    })
-    const tokenOf = async (name: string) => {
-      const secret = await direct.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace } })
-      const boundObjectRef = { apiVersion: 'v1', kind: 'Secret', name, uid: secret.metadata.uid }
-      const answer = await direct.request('POST', `/api/v1/namespaces/${namespace}/serviceaccounts/robot/token`, {
-        body: { spec: { boundObjectRef } },
-      })
-      return (JSON.parse(answer.text) as { status: { token: string } }).status.token
-    }
-    await writeFile(tokenFile, await tokenOf('one'))
-    await waitFor('a request under the first token', () => informer.lastError === undefined)
-    const second = await tokenOf('two')
-    // A token bound to a Secret dies with it.
-    await direct.delete({ apiVersion: 'v1', kind: 'Secret', namespace, name: 'one' })
-    await writeFile(tokenFile, second)
+  test('is refused under a wrong token and goes on under a new one, without a restart', async () => {
+    let laterMs = 0
+    const client = openClosing(proxied(), { clock: { ...clock, monotonicMs: () => clock.monotonicMs() + laterMs } })
+    const robot = startInformer({ kube: client, clock, log }, { kind: CONFIG_MAP, namespace, project: versionOf, backoff, idleMs: 1_000 })
+    const told = listener(robot)
+    await robot.whenSynced()
+    await writeFile(tokenFile, 'nonsense')
+    laterMs = 60_000 // files are read again after a few seconds
     proxy.cut()
     await disturb('h1')
     proxy.heal()
-    await settled()
+    await waitFor('a refusal', () => String(robot.lastError).includes('Unauthorized'))
+    expect(robot.get(`${namespace}/c1`)).toBeDefined()
+    await writeFile(tokenFile, plane.token)
+    expect(await settled(robot, told)).toEqual(right)
+    await robot.stop()
   }, 120_000)
 
   test('leaves no socket behind', async () => {
     await informer.stop()
-    await waitFor('the watch to be closed', () => proxy.connections.open <= 2)
+    expect(await waitFor('the watch to be closed', () => proxy.connections.open <= 2 && proxy.connections)).toMatchObject({
+      open: expect.any(Number) as number,
+    })
     expect(informer.size).toBeGreaterThan(0)
   })
 })
@@ -224,5 +223,35 @@ test('selectors and metadata alone: only what is asked for is kept, and leaving 
   await kube.patch({ ...CONFIG_MAP, namespace, name: 'in' }, { type: 'merge', body: { metadata: { labels: { team: 'two' } } } })
   await waitFor('the deletion', () => informer.size === 0)
   expect(seen).toEqual([`added ${namespace}/in`, `deleted ${namespace}/in`])
+  await informer.stop()
+})
+
+test('garbage on a watch leads to a new list, and content is right afterwards', async () => {
+  const at = await cluster({ controllers: false })
+  const kube = await openTestKube(at)
+  const namespace = await at.namespace()
+  const between = await meddler(at)
+  const informer = startInformer(
+    { kube: openClosing(between.config), clock, log },
+    { kind: CONFIG_MAP, namespace, project: versionOf, backoff },
+  )
+  const heard = listener(informer)
+  await informer.whenSynced()
+  const rubbish = [
+    '}{\n',
+    '\u0000\u0001\n',
+    '{"type":"ADDED","object":null}\n',
+    `${'x'.repeat(9 * 1024 * 1024)}\n`,
+    '[]\n',
+    '{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}\n',
+  ]
+  for (const [round, bytes] of rubbish.entries()) {
+    const { lists } = informer
+    between.spoil(bytes)
+    await kube.create(configMap(namespace, `c${round}`))
+    await waitFor('another list', () => informer.lists > lists)
+  }
+  await equalsTruth(kube, namespace, informer)
+  expect([heard.believed, heard.wrong]).toEqual([await truth(kube, namespace), []])
   await informer.stop()
 })

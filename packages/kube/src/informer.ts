@@ -6,8 +6,9 @@
 import { type BackoffPolicy, backoffDelayMs, uniform } from '@brokkr/runtime/backoff.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
-import { hasReason, KubeError } from './api-error.ts'
+import { KubeError } from './api-error.ts'
 import { type Change, InformerCache } from './informer-cache.ts'
+import { type AfterFailure, afterFailure } from './informer-decision.ts'
 import type { CallOptions, Kube, Selection, WatchEvent } from './kube.ts'
 import type { Kind, KubeObject } from './object.ts'
 
@@ -89,7 +90,7 @@ export class Informer<T> {
     return this.#deps.clock.monotonicMs() - this.#contactMs
   }
 
-  /** Why it is not watching right now; undefined while it does. */
+  /** Why it is not in contact right now; undefined while it is. */
   get lastError(): Error | undefined {
     return this.#lastError
   }
@@ -126,14 +127,14 @@ export class Informer<T> {
       const startedMs = this.#deps.clock.monotonicMs()
       try {
         await this.#turn()
-        this.#lastError = undefined
         // A server that ends every watch at once is not healthy either.
         if (this.#deps.clock.monotonicMs() - startedMs >= HEALTHY_MS) this.#failures = 0
         else await this.#pause()
       } catch (error) {
         if (signal.aborted) return
         if (this.#deps.clock.monotonicMs() - startedMs >= HEALTHY_MS) this.#failures = 0
-        if (this.#noteFailure(error)) await this.#pause()
+        if (this.#noteFailure(error).pause) await this.#pause()
+        else this.#failures++
       }
     }
   }
@@ -161,7 +162,13 @@ export class Informer<T> {
     fresh: ReturnType<InformerCache<T>['newList']> | undefined,
   ): Promise<void> {
     let filling = fresh
-    const options = { ...this.#selection(), ...start, idleMs: this.#options.idleMs ?? 90_000, serverTimeoutMs: uniform(300_000, 600_000) }
+    const options = {
+      ...this.#selection(),
+      ...start,
+      idleMs: this.#options.idleMs ?? 90_000,
+      serverTimeoutMs: uniform(300_000, 600_000),
+      onOpen: () => this.#touch(),
+    }
     for await (const event of this.#deps.kube.watch(this.kind, options)) {
       this.#touch()
       if (filling && event.type === 'BOOKMARK' && event.object.metadata.annotations?.[INITIAL_EVENTS_END] === 'true') {
@@ -181,7 +188,6 @@ export class Informer<T> {
   }
 
   #take(event: WatchEvent): void {
-    this.#lastError = undefined
     if (event.type === 'DELETED') this.#tellAll(this.#cache.remove(event.object))
     else if (event.type !== 'BOOKMARK') this.#tellAll(this.#cache.put(event.object))
     this.#position = event.object.metadata.resourceVersion ?? this.#position
@@ -191,22 +197,18 @@ export class Informer<T> {
     const changes = this.#cache.replaceAll(fresh)
     this.#position = position
     this.#synced = true
-    this.#lastError = undefined
     this.#lists++
     this.#tellAll(changes)
     this.#firstList.resolve()
   }
 
-  /** Decides where the next turn begins. False: at once, without a pause. */
-  #noteFailure(error: unknown): boolean {
+  #noteFailure(error: unknown): AfterFailure {
+    const next = afterFailure(error, { listing: this.#position === undefined, streams: this.#streams, failures: this.#failures })
     this.#lastError = error instanceof Error ? error : new Error(String(error))
-    const listing = this.#position === undefined
-    if (!hasReason(error, 'Unreachable', 'TimedOut', 'TooManyRequests', 'ServiceUnavailable', 'InternalError', 'ServerTimeout', 'Timeout'))
-      this.#position = undefined
-    // Older servers refuse the streamed list; one that is not fresh may never finish it. Pages work everywhere.
-    if (listing && hasReason(error, 'Invalid', 'BadRequest', 'TimedOut')) this.#streams = false
     this.#deps.log.debug('informer interrupted', { kind: this.kind.kind, error: this.#lastError.message, failures: this.#failures })
-    return !hasReason(error, 'Expired', 'Gone', 'Invalid', 'BadRequest') || this.#failures++ > 0
+    if (!next.resume) this.#position = undefined
+    this.#streams = next.streams
+    return next
   }
 
   async #pause(): Promise<void> {
@@ -222,6 +224,7 @@ export class Informer<T> {
 
   #touch(): void {
     this.#contactMs = this.#deps.clock.monotonicMs()
+    this.#lastError = undefined
   }
 
   #tellAll(changes: readonly Change<T>[]): void {

@@ -8,10 +8,17 @@ type Reviver = (key: string, value: unknown, context: { source?: string }) => un
 
 /** Like JSON.stringify, but a bigint becomes a plain JSON number. */
 export function encodeJson(value: unknown): string {
-  return JSON.stringify(value, (_key, item: unknown) =>
-    typeof item === 'bigint' ? (JSON as unknown as RawJson).rawJSON(item.toString()) : item,
-  )
+  try {
+    return JSON.stringify(value)
+  } catch (error) {
+    // A replacer costs several times the plain form, so it runs only after that met a bigint; a cycle throws here again.
+    if (!(error instanceof TypeError)) throw error
+    return JSON.stringify(value, exactNumber)
+  }
 }
+
+const exactNumber = (_key: string, item: unknown): unknown =>
+  typeof item === 'bigint' ? (JSON as unknown as RawJson).rawJSON(item.toString()) : item
 
 /** Like JSON.parse, but integers that a double cannot hold come back as bigint. */
 export function decodeJson(text: string): unknown {

@@ -43,6 +43,8 @@ export interface WatchOptions extends Omit<CallOptions, 'urgent'>, Selection {
   serverTimeoutMs?: number | undefined
   /** Ends with TimedOut when nothing, not even a bookmark, came for so long. */
   idleMs?: number | undefined
+  /** The server has accepted the watch; events may come at any time or never. */
+  onOpen?: (() => void) | undefined
 }
 
 export interface WriteOptions extends CallOptions {

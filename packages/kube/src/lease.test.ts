@@ -93,9 +93,9 @@ test('waiting for the lease ends with the signal', async () => {
   await stand(namespace, 'first', { durationMs: 60_000 }).whenHeld()
   const reason = new Error('enough')
   const controller = new AbortController()
-  const waiting = expect(stand(namespace, 'second').whenHeld(controller.signal)).rejects.toBe(reason)
+  const waiting = stand(namespace, 'second').whenHeld(controller.signal)
   controller.abort(reason)
-  await waiting
+  await expect(waiting).rejects.toBe(reason)
 })
 
 test.each([{ renewEveryMs: 900 }, { fenceMs: 1_000 }])('times that cannot be safe are refused: %o', (bad) => {

@@ -25,6 +25,7 @@ export async function* watchEvents(deps: WatchDeps, kind: Kind, options: WatchOp
   const lines = new LineSplitter(deps.lineBytesMax)
   try {
     if (!/json/.test(String(answer.headers['content-type'] ?? ''))) throw notTheApiServer(what, { ...answer, text: '' })
+    options.onOpen?.()
     for await (const chunk of answer.body as AsyncIterable<Buffer>) {
       idle.touch()
       for (const line of lines.push(chunk)) yield eventOf(what, line, kind)

@@ -2,6 +2,7 @@
 // thirds of their life. A new CA is announced beside the old one before the first certificate of it is served, and the old one stays
 // announced for a day, so that no API server ever meets a certificate it does not trust. Pure, but for the random keys.
 import { X509Certificate } from 'node:crypto'
+import { isIP } from 'node:net'
 import { issueCertificate, type KeyPair } from './certificate.ts'
 
 export interface WebhookCertificates {
@@ -64,5 +65,5 @@ function isDue(cert: string, nowMs: number): boolean {
 
 const covers = (cert: string, hosts: readonly string[]): boolean => {
   const certificate = new X509Certificate(cert)
-  return hosts.every((host) => (certificate.checkHost(host) ?? certificate.checkIP(host)) !== undefined)
+  return hosts.every((host) => (isIP(host) === 0 ? certificate.checkHost(host) : certificate.checkIP(host)) !== undefined)
 }

@@ -11,6 +11,8 @@ export type Setting<T> = {
   readonly hot: boolean
   readonly secret: 'no' | 'text' | 'list'
   readonly env: readonly string[]
+  /** Makes a secret whose file was named and does not exist yet; null: a missing file is a problem. */
+  readonly make: (() => string) | null
 }
 export type Section = { readonly [key: string]: Setting<unknown> | Section }
 /** The value a table describes: the same keys, the schemas' types. */
@@ -39,12 +41,14 @@ export function optional<T>(schema: z.ZodType<T>, marks: Marks = {}): Setting<T 
   return declare(schema.nullable() as z.ZodType<T | null>, { value: null }, 'no', marks)
 }
 
-/** Also as `<key>_file`. The schema sees the text, nobody else does. */
-export function secret(marks: Marks & { schema?: z.ZodType<string> } = {}): Setting<Secret | null> {
+type SecretMarks = Marks & { schema?: z.ZodType<string>; make?: () => string }
+
+/** Also as `<key>_file`. The schema sees the text, nobody else does. With `make`, a named file that is missing is made at the start. */
+export function secret(marks: SecretMarks = {}): Setting<Secret | null> {
   return declare(marks.schema ?? z.string().min(1), { value: null }, 'text', marks)
 }
 
-export function requiredSecret(marks: Marks & { schema?: z.ZodType<string> } = {}): Setting<Secret> {
+export function requiredSecret(marks: SecretMarks = {}): Setting<Secret> {
   return declare(marks.schema ?? z.string().min(1), null, 'text', marks)
 }
 
@@ -53,8 +57,8 @@ export function secretList(marks: Marks & { schema?: z.ZodType<string> } = {}): 
   return declare(z.array(marks.schema ?? z.string().min(1)), { value: [] }, 'list', marks)
 }
 
-function declare<T>(schema: z.ZodType, fallback: { value: T } | null, kind: Setting<T>['secret'], marks: Marks): Setting<T> {
-  return { is: 'setting', schema, fallback, hot: marks.hot ?? false, secret: kind, env: marks.env ?? [] }
+function declare<T>(schema: z.ZodType, fallback: { value: T } | null, kind: Setting<T>['secret'], marks: SecretMarks): Setting<T> {
+  return { is: 'setting', schema, fallback, hot: marks.hot ?? false, secret: kind, env: marks.env ?? [], make: marks.make ?? null }
 }
 
 /** Seconds, also fractions of them, as every interval and time limit is given. */

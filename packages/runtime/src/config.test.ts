@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
@@ -213,6 +213,30 @@ test.each([
   const path = join(dir, `secret-${what}`)
   if (text !== undefined) await writeFile(path, text)
   expect(await problemsOf({ env: { DATABASE_URL_FILE: path } })).toContain(expected)
+})
+
+test('a secret that knows how is made into the file that was named for it, once, for its owner alone', async () => {
+  let made = 0
+  const making = { broker: { key: secret({ make: () => `fresh-${(made += 1)}` }), other: secret() } }
+  const path = join(dir, 'made.key')
+  const load = (makeMissing: boolean) => loadConfig({ table: making, env: { BROKKR__BROKER__KEY_FILE: path }, makeMissing })
+  await expect(load(false)).rejects.toThrow('cannot be read (ENOENT)')
+  // Several programs that start at once agree on one key.
+  const keys = await Promise.all([1, 2, 3, 4].map(async () => (await load(true)).value.broker.key?.reveal()))
+  expect(new Set(keys).size).toBe(1)
+  expect((await load(true)).value.broker.key?.reveal()).toBe(keys[0])
+  expect((await stat(path)).mode & 0o777).toBe(0o600)
+  expect((await readdir(dir)).filter((name) => name.includes('.new'))).toEqual([])
+})
+
+test('a secret is not made where its folder is missing, nor over a file that is empty or a link', async () => {
+  const making = { broker: { key: secret({ make: () => 'fresh' }) } }
+  const load = (path: string) => loadConfig({ table: making, env: { BROKKR__BROKER__KEY_FILE: path }, makeMissing: true })
+  await expect(load(join(dir, 'nowhere', 'key'))).rejects.toThrow('is not there and cannot be made (ENOENT): make its folder')
+  await writeFile(join(dir, 'empty.key'), '')
+  await expect(load(join(dir, 'empty.key'))).rejects.toThrow('is empty')
+  await symlink(join(dir, 'elsewhere'), join(dir, 'dangling.key'))
+  await expect(load(join(dir, 'dangling.key'))).rejects.toThrow('cannot be read (ENOENT)')
 })
 
 test('an empty required secret is missing, an empty optional one is none', async () => {

@@ -19,6 +19,8 @@ export type ConfigInput<S extends Section> = {
   ignoredSections?: readonly string[]
   /** Rules over several settings, asked when each of them is right. */
   check?: (value: ConfigOf<S>) => readonly { path: string; problem: string }[]
+  /** At the start of a program, not at a reload: secrets that know how are made into the files that were named for them. */
+  makeMissing?: boolean
 }
 
 export type LoadedConfig<T> = {
@@ -37,7 +39,8 @@ export async function loadConfig<S extends Section>(input: ConfigInput<S>): Prom
   const fromFile = await fileSource(input.table, file, ignored)
   const found = merge([fromFile, fromEnvironment(input.table, input.env, ignored), fromFlags(input.table, input.flags ?? {})])
   const entries = listSettings(input.table)
-  const resolved = await Promise.all(entries.map((entry) => resolveEntry(entry, found.given.filter(isFor(entry)))))
+  const options = { makeMissing: input.makeMissing ?? false }
+  const resolved = await Promise.all(entries.map((entry) => resolveEntry(entry, found.given.filter(isFor(entry)), options)))
   const problems = [...found.problems, ...resolved.flatMap((one) => (one.ok ? [] : one.problems))]
   if (problems.length > 0) throw new ConfigError(problems)
   const good = resolved.filter((one) => one.ok)

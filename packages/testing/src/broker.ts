@@ -18,13 +18,15 @@ export type TestBroker = ProgramProcess & {
   clientOf(pak: string): Client
   /** The same broker again after a kill: same port, database and keys. */
   again(): Promise<TestBroker>
+  /** Another process beside it: same database and keys, a port of its own. */
+  sibling(env?: Record<string, string>): Promise<TestBroker>
 }
 
 export async function startTestBroker(options: { databaseUrl?: string; env?: Record<string, string> } = {}): Promise<TestBroker> {
   const databaseUrl = options.databaseUrl ?? (await database()).url
   const { pak, hash } = await makePak()
   const port = await freePort()
-  const encryptionKey = randomBytes(32).toString('hex')
+  const encryptionKey = options.env?.['BROKKR__BROKER__ENCRYPTION_KEY'] ?? randomBytes(32).toString('hex')
   const env = {
     DATABASE_URL: databaseUrl,
     BROKKR__SERVER__PORT: String(port),
@@ -47,7 +49,20 @@ async function run(given: {
   const program = await startProgram({ name: 'broker', main: 'packages/broker/src/main.ts', env })
   await logLine(program, 'broker ready')
   const clientOf = (pak: string) => createClient({ baseUrl: url, pak: () => pak, userAgent: 'brokkr-test' })
-  return Object.assign(program, { url, databaseUrl, adminPak, encryptionKey, admin: clientOf(adminPak), clientOf, again: () => run(given) })
+  const sibling = async (more: Record<string, string> = {}) => {
+    const port = await freePort()
+    return run({ ...given, url: `http://127.0.0.1:${port}`, env: { ...env, BROKKR__SERVER__PORT: String(port), ...more } })
+  }
+  return Object.assign(program, {
+    url,
+    databaseUrl,
+    adminPak,
+    encryptionKey,
+    admin: clientOf(adminPak),
+    clientOf,
+    again: () => run(given),
+    sibling,
+  })
 }
 
 export type TestTenant = { readonly generator: Generator; readonly pak: string; readonly client: Client }

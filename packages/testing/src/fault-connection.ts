@@ -47,7 +47,11 @@ export class FaultConnection {
 
   /** Both peers get a reset instead of a clean end, and what was held is lost: what a crashed host or a firewall does. */
   reset(): void {
-    for (const socket of Object.values(this.#sockets)) socket.resetAndDestroy()
+    // A Unix socket knows no reset; its peer sees it closed.
+    for (const socket of Object.values(this.#sockets)) {
+      if (socket.remoteFamily === undefined) socket.destroy()
+      else socket.resetAndDestroy()
+    }
   }
 
   #watch(onClosed: () => void, fromClient: Duplex[], fromTarget: Duplex[]): void {

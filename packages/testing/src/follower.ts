@@ -26,10 +26,16 @@ export async function followStream(
   const query = new URLSearchParams({ ...(options.cursor === undefined ? {} : { cursor: options.cursor }), ...options.query })
   const response = await open(`${url}/api/v1/agents/${options.agentId}/stream?${query}`, options.pak)
   const frames: Frame[] = []
-  const ended = read(response, (line) => {
-    const frame = parseFrame(line)
-    if (frame !== null) frames.push(frame)
-  })
+  // Held shut, nothing more is taken from the socket, which is how a consumer stops reading.
+  let gate: PromiseWithResolvers<void> | null = null
+  const ended = read(
+    response,
+    () => gate?.promise,
+    (line) => {
+      const frame = parseFrame(line)
+      if (frame !== null) frames.push(frame)
+    },
+  )
   return {
     frames,
     status: response.statusCode ?? 0,
@@ -43,8 +49,13 @@ export async function followStream(
           onTimeout: () => `frames so far: ${frames.map((frame) => frame.type).join(' ')}`,
         },
       ),
-    pause: () => void response.pause(),
-    resume: () => void response.resume(),
+    pause: () => {
+      gate ??= Promise.withResolvers<void>()
+    },
+    resume: () => {
+      gate?.resolve()
+      gate = null
+    },
     close: () => void response.destroy(),
   }
 }
@@ -57,7 +68,7 @@ function open(url: string, pak: string): Promise<IncomingMessage> {
   })
 }
 
-async function read(response: IncomingMessage, onLine: (line: string) => void): Promise<void> {
+async function read(response: IncomingMessage, gate: () => Promise<void> | undefined, onLine: (line: string) => void): Promise<void> {
   let rest = ''
   response.setEncoding('utf8')
   try {
@@ -65,6 +76,7 @@ async function read(response: IncomingMessage, onLine: (line: string) => void): 
       const lines = (rest + chunk).split('\n')
       rest = lines.pop() ?? ''
       for (const line of lines) onLine(line)
+      await gate()
     }
   } catch {
     // A cut stream simply ends; tests look at the frames that came.
@@ -75,6 +87,7 @@ function wantedOf(frames: readonly Frame[]): Map<string, { rev: number; objectId
   const wanted = new Map<string, { rev: number; objectId: string | null }>()
   for (const frame of frames) {
     if (frame.type === 'put') wanted.set(frame.stack_id, { rev: frame.rev, objectId: frame.object?.id ?? null })
+    else if (frame.type === 'skip') wanted.set(frame.stack_id, { rev: frame.rev, objectId: frame.object_id })
     else if (frame.type === 'del') wanted.delete(frame.stack_id)
   }
   return wanted

@@ -2,15 +2,11 @@
 // No server starts here; the first test that asks for one starts it.
 import type { TestProject } from 'vitest/node'
 import { spawnServersOwner } from './servers-owner.ts'
-
-declare module 'vitest' {
-  interface ProvidedContext {
-    brokkrServers: string
-  }
-}
+import type { ServersPath } from './servers-protocol.ts'
 
 export default async function setup(project: Pick<TestProject, 'provide'>): Promise<() => Promise<void>> {
   const owner = await spawnServersOwner()
-  project.provide('brokkrServers', owner.socketPath)
+  const path: ServersPath = owner.socketPath
+  project.provide('brokkrServers', path)
   return () => owner.stop()
 }

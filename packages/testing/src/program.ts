@@ -63,15 +63,14 @@ export async function startProgram(options: {
 export async function logLine(program: ProgramProcess, message: string): Promise<Record<string, unknown>> {
   let hasEnded = false
   void program.exited.then(() => (hasEnded = true))
-  return waitFor(
-    `log line "${message}"`,
-    () => {
-      const found = program.lines().find((line) => line['msg'] === message)
-      if (found === undefined && hasEnded) throw new Error(`the program ended:\n${program.logTail(20)}`)
-      return found
-    },
-    { limitMs: 60_000, onTimeout: () => program.logTail(20) },
-  )
+  const find = () => program.lines().find((line) => line['msg'] === message)
+  // Asked once more after the end: its last lines may hold the message.
+  const found = await waitFor(`log line "${message}"`, () => (hasEnded ? { line: find() } : find() && { line: find() }), {
+    limitMs: 60_000,
+    onTimeout: () => program.logTail(20),
+  })
+  if (found.line === undefined) throw new Error(`the program ended without the log line "${message}":\n${program.logTail(20)}`)
+  return found.line
 }
 
 const textOf = (logFile: string, start: number): string => readFileSync(logFile).subarray(start).toString('utf8')

@@ -40,3 +40,11 @@ export type Handlers = { [N in CallName]: (given: Given<N>, by: Borrower) => Pro
 export function socketPathOf(runFolder: string): string {
   return `${runFolder}/owner/socket`
 }
+
+/** Where the owner of this run's servers listens. */
+export type ServersPath = string
+declare module 'vitest' {
+  interface ProvidedContext {
+    brokkrServers: ServersPath
+  }
+}

@@ -4,28 +4,11 @@ import type { DigestLine } from '@brokkr/contract/digest.ts'
 import type { Frame, FrameOf, WantedObject } from '@brokkr/contract/stream.ts'
 import type { StackId } from '@brokkr/contract/wire.ts'
 import { CursorGate } from './cursor-gate.ts'
+import { BrokenFrame, type Effect } from './effect.ts'
 import { type HeldObject, holdObject } from './held-object.ts'
 import { Levels, type Taken } from './levels.ts'
 import { Snapshot, type Verified } from './snapshot.ts'
 import type { WantedMap } from './wanted-map.ts'
-
-export interface ContentWanted {
-  readonly objectId: string
-  readonly checksum: string
-  readonly path: string
-}
-export type Effect =
-  | { readonly do: 'look'; readonly stackId: StackId }
-  | { readonly do: 'fetch'; readonly content: ContentWanted }
-  | { readonly do: 'ignored'; readonly reason: 'older' | 'same' }
-  | { readonly do: 'verified'; readonly list: Verified }
-  | { readonly do: 'session'; readonly session: number; readonly isNewEpoch: boolean }
-  | { readonly do: 'unverified' }
-  | { readonly do: 'bye'; readonly reason: string; readonly retryAfterMs: number }
-
-export class BrokenFrame extends Error {
-  override readonly name = 'BrokenFrame'
-}
 
 /** A put whose content is still to come, and the list it is part of. */
 interface Waiting {
@@ -113,7 +96,8 @@ export class Connection {
     const { object } = frame
     const list = this.#listing
     if (object === null) return this.#held(frame, null, list)
-    if (object.yaml_content !== undefined) return this.#held(frame, checked(object, holdObject(identityOf(object), object.yaml_content)), list)
+    if (object.yaml_content !== undefined)
+      return this.#held(frame, checked(object, holdObject(identityOf(object), object.yaml_content)), list)
     const path = `/api/v1/deployment-objects/${object.id}`
     if (object.content_url !== path) throw new BrokenFrame('a put with neither content nor the address of it')
     const known = this.#knownContent(frame.stack_id, object)
@@ -198,15 +182,20 @@ export class Connection {
     const looks = isOther ? this.#map.replace(this.#target) : []
     this.#map.epoch = this.#epoch
     this.#target = this.#map.levels
-    for (const stack of [...this.#target.wanted.values()]) {
+    for (const stack of this.#target.wanted.values()) {
       if (!mentioned.has(stack.stackId)) this.#target.remove(stack.stackId, stack.rev, 'absent', 'undecided')
     }
-    for (const { stack_id, rev, reason } of snapshot.dels.values()) if (dels.has(stack_id)) this.#target.remove(stack_id, rev, reason, 'undecided')
+    for (const { stack_id, rev, reason } of snapshot.dels.values())
+      if (dels.has(stack_id)) this.#target.remove(stack_id, rev, reason, 'undecided')
     return looks
   }
 }
 
-const identityOf = ({ id, sequence_id, is_deletion_marker }: WantedObject) => ({ id, sequenceId: sequence_id, isMarker: is_deletion_marker })
+const identityOf = ({ id, sequence_id, is_deletion_marker }: WantedObject) => ({
+  id,
+  sequenceId: sequence_id,
+  isMarker: is_deletion_marker,
+})
 
 function checked(frame: WantedObject, held: HeldObject): HeldObject {
   if (held.checksum === frame.yaml_checksum) return held

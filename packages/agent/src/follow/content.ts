@@ -5,7 +5,7 @@ import type { Clock } from '@brokkr/runtime/clock.ts'
 import { errorText } from '@brokkr/runtime/errors.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
 import type { BrokerHttp } from '../broker-http.ts'
-import type { ContentWanted } from './connection.ts'
+import type { ContentWanted } from './effect.ts'
 import { contentBytesMax, sha256 } from './held-object.ts'
 
 export interface ContentDeps {

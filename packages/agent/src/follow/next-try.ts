@@ -72,7 +72,7 @@ export function nextTry(standing: Standing, { end, lastedMs, hadCursor, hasMoved
     case 'asked':
       return again({ standing: { failures: 0, broken }, backoffAttempt: null, cursor: 'drop' })
     case 'refused':
-      if (notServed.has(end.status)) return again({ transport: 'poll', standing: freshStanding, backoffAttempt: null })
+      if (notServed.has(end.status)) return again({ transport: 'poll' })
       if (end.code === 'bad_cursor') return again({ cursor: 'drop', ...(hadCursor ? { backoffAttempt: null } : {}) })
       return again({ atLeastMs: Math.min(end.retryAfterMs ?? 0, refusedWaitMaxMs) })
     default:

@@ -6,7 +6,7 @@ import { digestText } from '@brokkr/contract/digest.ts'
 import type { AgentId, StackId } from '@brokkr/contract/wire.ts'
 import { Retryable } from '@brokkr/runtime/errors.ts'
 import { z } from 'zod'
-import type { Effect } from './connection.ts'
+import type { Effect } from './effect.ts'
 import { holdObject, sha256 } from './held-object.ts'
 import { Levels, type WantedStack } from './levels.ts'
 import type { WantedMap } from './wanted-map.ts'
@@ -22,7 +22,8 @@ export async function poll(deps: { client: Client }, agentId: AgentId, etag: str
   const answer = await deps.client.answer('getTargetState', { params: { id: agentId }, query: { mode: 'full' } }, { headers, signal })
   if (answer.status === 304) return { is: 'unchanged' }
   const items = Items.safeParse(answer.body)
-  if (!items.success) throw new Retryable(`the target state of the broker is not a list of deployment objects: ${items.error.issues[0]?.path.join('.')}`)
+  if (!items.success)
+    throw new Retryable(`the target state of the broker is not a list of deployment objects: ${items.error.issues[0]?.path.join('.')}`)
   const stacks = items.data.map(stackOf)
   const { count, digest } = { count: answer.header('x-brokkr-count'), digest: answer.header('x-brokkr-digest') }
   const isComplete = count === String(stacks.length) && digest === digestOf(stacks)
@@ -30,7 +31,10 @@ export async function poll(deps: { client: Client }, agentId: AgentId, etag: str
 }
 
 /** A complete list replaces the map whatever the revs are, for nothing else tells a poller of a new history. */
-export function takePolled(map: WantedMap, { stacks, isComplete }: Extract<Polled, { is: 'list' }>): Extract<Effect, { do: 'look' | 'verified' }>[] {
+export function takePolled(
+  map: WantedMap,
+  { stacks, isComplete }: Extract<Polled, { is: 'list' }>,
+): Extract<Effect, { do: 'look' | 'verified' }>[] {
   const levels = isComplete ? new Levels() : map.levels
   const news = stacks.filter((stack) => levels.put(stack) === 'news')
   if (!isComplete) return news.map(({ stackId }) => ({ do: 'look', stackId }))

@@ -7,7 +7,7 @@ import type { AgentId } from '@brokkr/contract/wire.ts'
 import { LineSplitter, LineTooLong } from '@brokkr/kube/lines.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { BrokerHttp } from '../broker-http.ts'
-import { BrokenFrame } from './connection.ts'
+import { BrokenFrame } from './effect.ts'
 
 export const lineBytesMax = 8 * 1024 * 1024
 

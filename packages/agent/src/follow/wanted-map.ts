@@ -14,7 +14,8 @@ export class WantedMap {
   replace(fresh: Levels): StackId[] {
     const old = this.levels
     this.levels = fresh
-    for (const [stackId, leaving] of old.leaving) if (!fresh.wanted.has(stackId) && !fresh.leaving.has(stackId)) fresh.leaving.set(stackId, leaving)
+    for (const [stackId, leaving] of old.leaving)
+      if (!fresh.wanted.has(stackId) && !fresh.leaving.has(stackId)) fresh.leaving.set(stackId, leaving)
     for (const [stackId, stack] of old.wanted) {
       if (fresh.wanted.has(stackId) || fresh.leaving.has(stackId)) continue
       fresh.leaving.set(stackId, { stackId, rev: stack.rev, reason: 'absent', decision: 'undecided', last: stack })

@@ -5,6 +5,7 @@ import type { StackReport } from '@brokkr/contract/stream.ts'
 import { digestOf } from '../domain/digest-of.ts'
 import { type Cursor, type parseSnapshot } from '../feed/cursor.ts'
 import * as agentStackStatus from '../store/agent-stack-status.ts'
+import * as agents from '../store/agents.ts'
 import * as changeLog from '../store/change-log.ts'
 import type { Sql } from '../store/sql.ts'
 import * as wanted from '../store/wanted.ts'
@@ -33,6 +34,7 @@ export async function recordStatus(
           n: report.n,
           reports: JSON.stringify(reports),
         })
+  await agents.touch(deps.sql, { agent_id: report.agentId })
   if (accepted.length > 0) deps.wakeFeed()
   const check = report.check === undefined ? {} : { check: await compareDigest(deps, report.agentId, report.check) }
   return { accepted: accepted.length, ignored: report.stacks.length - accepted.length, ...check }

@@ -6,21 +6,24 @@ import { ApiError } from '@brokkr/contract/error.ts'
 import { uniform } from '@brokkr/runtime/backoff.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
+import { startLoop } from '@brokkr/runtime/loop.ts'
 import type { Seal } from '../seal.ts'
 import type { ChangeRow } from '../store/change-log.ts'
 import type { Database } from '../store/db.ts'
 import * as feedState from '../store/feed-state.ts'
+import { createAdmission } from './admission.ts'
 import { type Cursor, readCursor } from './cursor.ts'
-import { frameBuffer } from './frames.ts'
+import { drainStreams } from './drain.ts'
+import { farEndCheck } from './far-end.ts'
 import { createWaker, startListener } from './listener.ts'
+import { type OpenDeps, openStream, type StreamWish } from './open-stream.ts'
 import { createPublisher } from './publish.ts'
 import { type FeedView, startReader } from './reader.ts'
-import { Registry, scopeKey } from './registry.ts'
+import { Registry } from './registry.ts'
 import { Ring } from './ring.ts'
 import { createSessions } from './sessions.ts'
-import { decideMode, startStream, type Wish } from './start.ts'
-import { AgentStream, type ByeReason } from './stream.ts'
-import { createWatches } from './watch.ts'
+import type { AgentStream, ByeReason } from './stream.ts'
+import { createWatches, type WatchWish } from './watch.ts'
 
 export interface FeedSettings {
   readonly poll_ms: number
@@ -34,6 +37,12 @@ export interface FeedSettings {
   readonly ring_seconds: number
   readonly inline_bytes: number
   readonly listener_test_seconds: readonly [number, number]
+  readonly streams_max: number
+  readonly snapshots: number
+  readonly snapshots_waiting: number
+  readonly dead_seconds: number
+  readonly far_end_check_seconds: number
+  readonly drain_per_second: number
 }
 export interface FeedDeps {
   readonly database: Database
@@ -53,15 +62,11 @@ export interface Feed {
   trouble(): 'starting' | 'stale' | 'not primary' | null
   readonly readCursor: (text: string) => Cursor | null
   /** `answer` takes the response over once nothing can be refused any more. */
-  openStream(
-    answer: () => ServerResponse,
-    who: { agentId: string; expiresAtMs: number | null },
-    wish: { cursor: string | undefined; reason: string | undefined; holds: Wish['holds'] },
-  ): Promise<void>
-  openWatch(answer: () => ServerResponse, kinds: ReadonlySet<string>): void
+  openStream(answer: () => ServerResponse, who: { agentId: string; expiresAtMs: number | null }, wished: StreamWish): Promise<void>
+  openWatch(answer: () => ServerResponse, wish: WatchWish): void
   readonly streams: number
   /** Nothing new; every stream gets a bye and its place. The reader goes on until stop(). */
-  drain(): void
+  drain(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -77,6 +82,7 @@ export function startFeed(deps: FeedDeps): Feed {
   const onControl = (row: ChangeRow) => {
     if (row.object_id === null) return
     deps.onCredential(row.object_kind, row.object_id)
+    watches.closeOf(`${row.object_kind} ${row.object_id}`)
     if (row.object_kind === 'agent') for (const stream of registry.all()) if (stream.agentId === row.object_id) stream.end('revoked', 0)
   }
   const publisher = createPublisher({
@@ -136,84 +142,53 @@ export function startFeed(deps: FeedDeps): Feed {
     if (ageMs() > settings.stale_seconds[1] * 1000 && reader.view !== null) closeAll('stale', 10_000)
     for (const stream of registry.all()) tickStream(stream, reader.view, pingMs, isStale)
     watches.tick(pingMs)
-    sessions.tick()
+    sessions.tick(Array.from(registry.all(), (stream) => stream.agentId))
   })
+
+  const farEnd = startLoop({ clock, log }, farEndCheck({ sql: database, clock, registry, trouble }, settings))
+  const opening: OpenDeps = {
+    sql: database,
+    seal: deps.seal,
+    publisher,
+    registry,
+    ring,
+    inlineBytes: settings.inline_bytes,
+    wakeReader: reader.wake,
+    clock,
+    log,
+    admission: createAdmission({ slots: settings.snapshots, waitingMax: settings.snapshots_waiting }),
+    brokerName: deps.brokerName,
+    pingMs,
+    lifeMs: [settings.stream_life_seconds[0] * 1000, settings.stream_life_seconds[1] * 1000],
+    limits: { queueKeys: settings.queue_keys, queueBytes: settings.queue_bytes, slowMs: settings.slow_seconds * 1000 },
+    streamsMax: settings.streams_max,
+    onClosed: () => undefined,
+  }
 
   return {
     wake: createWaker({ sql: database, log, channel, onWake: reader.wake }),
     trouble,
     readCursor: (text) => (reader.view === null ? null : readCursor(reader.view.cursorKey, text)),
-    openWatch: (answer, kinds) => {
+    openWatch: (answer, wish) => {
       refuseWhenDraining()
       requireView(reader.view, trouble())
-      watches.open(answer(), kinds)
+      watches.open(answer(), wish)
     },
     get streams() {
       return registry.size
     },
-    openStream: async (answer, who, wished) => {
+    openStream: (answer, who, wished) => {
       refuseWhenDraining()
-      const view = requireView(reader.view, trouble())
-      const cursor = wished.cursor === undefined ? null : readCursor(view.cursorKey, wished.cursor)
-      if (wished.cursor !== undefined && cursor === null)
-        throw new ApiError('bad_cursor', 'the cursor is not one of this broker: connect once without it')
-      const wish: Wish = { cursor, reason: wished.reason ?? 'first', holds: wished.holds }
-      const lifeMs = uniform(settings.stream_life_seconds[0] * 1000, settings.stream_life_seconds[1] * 1000)
-      const endsAtMs = clock.monotonicMs() + Math.min(lifeMs, who.expiresAtMs === null ? lifeMs : who.expiresAtMs - clock.now())
-      const { session } = await feedState.nextSession(database, {})
-      const limits = { queueKeys: settings.queue_keys, queueBytes: settings.queue_bytes, slowMs: settings.slow_seconds * 1000 }
-      const response = answer()
-      const stream = new AgentStream(response, clock, {
-        agentId: who.agentId,
-        endsAtMs,
-        limits,
-        onClosed: (closed) => {
-          registry.remove(closed)
-          sessions.closed(closed.agentId)
-        },
-      })
-      sessions.opened(who.agentId)
-      // Known from its first moment, so that a revocation or a drain finds it while it still starts.
-      registry.subscribe(stream, scopeKey('agent', who.agentId))
-      const decided = decideMode(view, wish)
-      response.writeHead(200, {
-        'content-type': 'application/x-ndjson',
-        'cache-control': 'no-store, no-transform',
-        'x-accel-buffering': 'no',
-      })
-      await stream.write(
-        frameBuffer({
-          type: 'hello',
-          protocol: 1,
-          epoch: view.epoch,
-          session,
-          broker: deps.brokerName,
-          ...decided,
-          heartbeat_ms: Math.round(pingMs),
-          lifetime_ms: Math.round(endsAtMs - clock.monotonicMs()),
-          time: new Date(clock.now()).toISOString(),
-        }),
-      )
-      try {
-        await startStream(
-          { sql: database, seal: deps.seal, publisher, registry, ring, inlineBytes: settings.inline_bytes, wakeReader: reader.wake },
-          stream,
-          view,
-          wish,
-          decided,
-        )
-      } catch (error) {
-        log.warn('stream start failed', { agent_id: who.agentId, error: error as Error })
-        stream.end('stale', uniform(500, 5000))
-      }
+      return openStream(opening, requireView(reader.view, trouble()), answer, who, wished)
     },
     drain: () => {
       isDraining = true
-      closeAll('drain', 10_000)
       watches.closeAll()
+      return drainStreams({ clock, registry, view: () => reader.view }, { perSecond: settings.drain_per_second })
     },
     stop: async () => {
       ticker.stop()
+      await farEnd.stop()
       await listener.stop()
       await reader.stop()
       await sessions.stop()
@@ -228,7 +203,7 @@ function requireView(view: FeedView | null, trouble: ReturnType<Feed['trouble']>
 
 function tickStream(stream: AgentStream, view: FeedView | null, pingMs: number, isStale: boolean): void {
   // A moved cursor says "we are here" as well as a ping does, and keeps the follower's place in the log fresh.
-  if (view !== null && !isStale && stream.idleMs() >= pingMs) stream.bookmark(view.cursorText, view.cursor)
+  if (view !== null && !isStale && (stream.idleMs() >= pingMs || stream.isPollOver())) stream.bookmark(view.cursorText, view.cursor)
   stream.tick(pingMs, isStale)
 }
 

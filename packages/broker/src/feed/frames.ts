@@ -12,6 +12,9 @@ export type StackState = Pick<
 
 export const frameBuffer = (frame: Frame): Buffer => Buffer.from(`${JSON.stringify(frame)}\n`)
 
+/** Tells two states of one stack apart: another object at the same rev is another state. */
+export const markOf = ({ rev, sequence_id, drift }: StackState): string => `${rev} ${sequence_id ?? '-'} ${drift}`
+
 /** Splits states into pages, so that one load stays within `objects` and `bytes`; larger content travels by address. */
 export function* pagesOf<S extends StackState>(
   states: readonly S[],

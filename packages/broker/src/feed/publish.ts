@@ -6,7 +6,7 @@ import type { ChangeRow } from '../store/change-log.ts'
 import type { Sql } from '../store/sql.ts'
 import * as wanted from '../store/wanted.ts'
 import type { Snapshot } from './cursor.ts'
-import { frameBuffer, pagesOf, putFrames } from './frames.ts'
+import { frameBuffer, markOf, pagesOf, putFrames } from './frames.ts'
 import { type Registry, scopeKey } from './registry.ts'
 import type { Ring } from './ring.ts'
 import type { AgentStream } from './stream.ts'
@@ -128,8 +128,9 @@ async function queuePuts(
   const wantedStates = states.filter((state) => !state.is_deleted)
   for (const page of pagesOf(wantedStates, { objects: 500, bytes: 1 << 20, inlineBytes: deps.inlineBytes })) {
     const frames = await putFrames(deps, page)
-    for (const { stack_id } of page)
-      for (const stream of receivers(deps, matched, stack_id, live)) stream.queue(stack_id, frames.get(stack_id)!)
+    for (const state of page)
+      for (const stream of receivers(deps, matched, state.stack_id, live))
+        stream.queuePut(state.stack_id, frames.get(state.stack_id)!, markOf(state))
   }
 }
 
@@ -151,7 +152,7 @@ function queueDels(deps: PublisherDeps, matched: Matched, states: readonly wante
       deps.registry.unsubscribe(stream, scopeKey('stack', stackId))
       if (state === undefined) continue
       const reason = state.is_deleted ? 'stack_deleted' : 'untargeted'
-      stream.queue(stackId, frameBuffer({ type: 'del', stack_id: state.stack_id, rev: state.rev, reason }))
+      stream.queueDel(stackId, frameBuffer({ type: 'del', stack_id: state.stack_id, rev: state.rev, reason }))
     }
   }
 }

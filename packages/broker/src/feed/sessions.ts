@@ -1,61 +1,43 @@
-// Tells the other processes which agents are connected here: written in batches when somebody came or went, refreshed now and then,
-// taken back at the end. Nothing waits for it, and a failure is made up for by the next batch.
+// Tells the other processes which agents are connected here: looked at now and then, written in batches when somebody came or went,
+// refreshed before it counts as stale, taken back at the end. Nothing waits for it, and a failure is made up for by the next batch.
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
 import * as agentSessions from '../store/agent-sessions.ts'
 import type { Sql } from '../store/sql.ts'
 
 export interface Sessions {
-  opened(agentId: string): void
-  closed(agentId: string): void
-  /** Called often; writes only when there is something to say. */
-  tick(): void
+  /** Called often with everybody who is connected; writes only when there is something to say. */
+  tick(agentIds: Iterable<string>): void
   stop(): Promise<void>
 }
 const refreshMs = 30_000
 
 export function createSessions(deps: { sql: Sql; clock: Clock; log: Log; processId: string }): Sessions {
   const { sql, clock, processId } = deps
-  const open = new Map<string, { streams: number; readonly since: string }>()
-  const gone = new Set<string>()
-  let isDirty = false
+  /** Agent → since when. */
+  let written: ReadonlyMap<string, string> = new Map()
   let writtenAtMs = clock.monotonicMs()
   let writing: Promise<void> | null = null
 
-  const write = async () => {
-    const [left, here] = [[...gone], [...open]]
-    gone.clear()
-    isDirty = false
-    writtenAtMs = clock.monotonicMs()
+  const write = async (here: ReadonlyMap<string, string>) => {
+    const gone = [...written.keys()].filter((id) => !here.has(id))
     try {
-      if (left.length > 0) await agentSessions.remove(sql, { process: processId, agent_ids: left })
-      const [agent_ids, since] = [here.map(([id]) => id), here.map(([, { since: at }]) => at)]
-      if (here.length > 0) await agentSessions.refresh(sql, { process: processId, agent_ids, since })
+      if (gone.length > 0) await agentSessions.remove(sql, { process: processId, agent_ids: gone })
+      if (here.size > 0) await agentSessions.refresh(sql, { process: processId, agent_ids: [...here.keys()], since: [...here.values()] })
+      written = here
+      writtenAtMs = clock.monotonicMs()
     } catch (error) {
-      for (const id of left) if (!open.has(id)) gone.add(id)
-      isDirty = true
       deps.log.debug('sessions not written', { error: error as Error })
     }
   }
   return {
-    opened: (agentId) => {
-      const known = open.get(agentId)
-      if (known === undefined) open.set(agentId, { streams: 1, since: new Date(clock.now()).toISOString() })
-      else known.streams += 1
-      gone.delete(agentId)
-      isDirty = true
-    },
-    closed: (agentId) => {
-      const known = open.get(agentId)
-      if (known === undefined || (known.streams -= 1) > 0) return
-      open.delete(agentId)
-      gone.add(agentId)
-      isDirty = true
-    },
-    tick: () => {
-      const isDue = isDirty || (open.size > 0 && clock.monotonicMs() - writtenAtMs >= refreshMs)
-      if (!isDue || writing !== null) return
-      writing = write().finally(() => {
+    tick: (agentIds) => {
+      if (writing !== null) return
+      const now = new Date(clock.now()).toISOString()
+      const here = new Map([...agentIds].map((id) => [id, written.get(id) ?? now]))
+      const isSame = here.size === written.size && [...here.keys()].every((id) => written.has(id))
+      if (isSame && (here.size === 0 || clock.monotonicMs() - writtenAtMs < refreshMs)) return
+      writing = write(here).finally(() => {
         writing = null
       })
     },

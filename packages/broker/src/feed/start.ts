@@ -8,7 +8,7 @@ import * as changeLog from '../store/change-log.ts'
 import type { Sql } from '../store/sql.ts'
 import * as wanted from '../store/wanted.ts'
 import { type Cursor, parseSnapshot, printCursor, type Snapshot } from './cursor.ts'
-import { frameBuffer, pagesOf, putFrames } from './frames.ts'
+import { frameBuffer, markOf, pagesOf, putFrames } from './frames.ts'
 import type { Publisher } from './publish.ts'
 import type { FeedView } from './reader.ts'
 import { type Registry, scopeKey } from './registry.ts'
@@ -134,7 +134,7 @@ async function writePuts(deps: StartDeps, stream: AgentStream, stacks: readonly 
   for (const page of pagesOf(stacks, { objects: 500, bytes: 1 << 20, inlineBytes: deps.inlineBytes })) {
     if (stream.state === 'closed') return
     const frames = await putFrames(deps, page)
-    for (const { stack_id } of page) await stream.write(frames.get(stack_id)!)
+    for (const state of page) await stream.writePut(state.stack_id, frames.get(state.stack_id)!, markOf(state))
   }
 }
 

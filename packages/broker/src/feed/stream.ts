@@ -3,6 +3,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import { covers, type Snapshot } from './cursor.ts'
+import { type Form, inForm } from './form.ts'
 import { frameBuffer } from './frames.ts'
 
 export type ByeReason = 'drain' | 'lifetime' | 'slow' | 'revoked' | 'epoch' | 'stale' | 'overloaded'
@@ -14,13 +15,16 @@ export interface StreamLimits {
 export interface StreamOptions {
   readonly agentId: string
   readonly endsAtMs: number
+  readonly form: Form
+  /** A long poll: ends with the first bookmark that follows news, or with a bookmark when its time is up. */
+  readonly pollEndsAtMs: number | null
   readonly limits: StreamLimits
-  readonly onClosed: (stream: AgentStream, reason: ByeReason | 'gone') => void
+  readonly onClosed: (stream: AgentStream, reason: CloseReason) => void
 }
+export type CloseReason = ByeReason | 'gone' | 'polled'
 
 export class AgentStream {
   readonly agentId: string
-  readonly endsAtMs: number
   /** While the stream starts, changes are noted here by stack and loaded by the reader once it is handed over. */
   readonly noted = new Set<string>()
   state: 'starting' | 'live' | 'closed' = 'starting'
@@ -30,44 +34,81 @@ export class AgentStream {
   readonly #clock: Clock
   readonly #options: StreamOptions
   readonly #queue = new Map<string, Buffer>()
+  /** What each stack's last put said, in short. */
+  readonly #marks = new Map<string, string>()
   #queuedBytes = 0
   #bookmark: string | null = null
   #written: string | null = null
+  #hasNews = false
+  /** Set when the stream shall end with its next bookmark: how long the follower should wait. */
+  #endsWithRetryMs: number | null = null
+  readonly openedAtMs: number
   #lastWriteMs: number
   #blockedSinceMs: number | null = null
 
   constructor(response: ServerResponse, clock: Clock, options: StreamOptions) {
     this.agentId = options.agentId
-    this.endsAtMs = options.endsAtMs
     this.#response = response
     this.#clock = clock
     this.#options = options
-    this.#lastWriteMs = clock.monotonicMs()
+    this.openedAtMs = clock.monotonicMs()
+    this.#lastWriteMs = this.openedAtMs
     response.on('close', () => this.#finish('gone'))
     response.on('drain', () => this.#drained())
     response.on('error', () => this.#finish('gone'))
   }
 
+  get queuedBytes(): number {
+    return this.#queuedBytes
+  }
+
   /** Writes at once, ahead of the queue, and waits while the socket is full: for the frames of a start. */
   async write(frame: Buffer): Promise<void> {
+    this.#hasNews = true
     if (!this.#send(frame) && this.state !== 'closed') await this.#untilDrained()
+  }
+
+  /** What a poller need not hear of at once: hello itself is no news. */
+  greet(frame: Buffer): void {
+    this.#send(frame)
+  }
+
+  /** A put of a start: remembered like those of the queue, so that it is not sent again when nothing changed since. */
+  async writePut(stackId: string, frame: Buffer, mark: string): Promise<void> {
+    this.#marks.set(stackId, mark)
+    await this.write(frame)
+  }
+
+  /** A stack's put; the same state as last time is not sent twice (two rows may lead to one state). */
+  queuePut(stackId: string, frame: Buffer, mark: string): void {
+    if (this.#marks.get(stackId) === mark) return
+    this.#marks.set(stackId, mark)
+    this.queue(stackId, frame)
+  }
+
+  queueDel(stackId: string, frame: Buffer): void {
+    this.#marks.delete(stackId)
+    this.queue(stackId, frame)
   }
 
   /** The latest frame of a key wins; a key that was queued moves to the end, so that frames keep the order of their loads. */
   queue(key: string, frame: Buffer): void {
     if (this.state === 'closed') return
+    this.#hasNews = true
     this.#queuedBytes += frame.length - (this.#queue.get(key)?.length ?? 0)
     this.#queue.delete(key)
     this.#queue.set(key, frame)
+    this.#flush()
     const { queueKeys, queueBytes } = this.#options.limits
     if (this.#queue.size > queueKeys || this.#queuedBytes > queueBytes) this.end('slow', 0)
-    else this.#flush()
   }
 
   /** Offers a cursor; it is written when everything queued before it has been written. */
   bookmark(cursor: string, at: Snapshot): void {
-    if (this.state !== 'live' || this.#written === cursor) return
+    if (this.state !== 'live') return
     if (this.startedAt !== null && !covers(at, this.startedAt)) return
+    const isPollOver = this.#options.pollEndsAtMs !== null && this.#clock.monotonicMs() >= this.#options.pollEndsAtMs
+    if (this.#written === cursor && !isPollOver) return
     this.startedAt = null
     this.#bookmark = cursor
     this.#flush()
@@ -77,13 +118,31 @@ export class AgentStream {
   tick(pingMs: number, isStale: boolean): void {
     const now = this.#clock.monotonicMs()
     if (this.#blockedSinceMs !== null && now - this.#blockedSinceMs > this.#options.limits.slowMs) this.end('slow', 0)
-    else if (now >= this.endsAtMs) this.end('lifetime', 0)
+    else if (now >= this.#options.endsAtMs) this.end('lifetime', 0)
     else if (this.#blockedSinceMs === null && now - this.#lastWriteMs >= pingMs)
       this.#send(frameBuffer({ type: 'ping', t: this.#clock.now(), stale: isStale }))
   }
 
   idleMs(): number {
     return this.#clock.monotonicMs() - this.#lastWriteMs
+  }
+
+  isPollOver(): boolean {
+    return this.#options.pollEndsAtMs !== null && this.#clock.monotonicMs() >= this.#options.pollEndsAtMs
+  }
+
+  /** What is queued is written first, then a bookmark, then the bye: whoever comes back elsewhere resumes right there. */
+  drain(cursor: string, at: Snapshot, retryAfterMs: number): void {
+    this.#endsWithRetryMs = retryAfterMs
+    this.bookmark(cursor, at)
+    const hasWaiting = this.#bookmark !== null || this.#queue.size > 0
+    if (this.state !== 'closed' && !hasWaiting) this.end('drain', retryAfterMs)
+  }
+
+  /** The far end is not there any more: no word would arrive. */
+  abandon(): void {
+    this.#response.destroy()
+    this.#finish('gone')
   }
 
   end(reason: ByeReason, retryAfterMs: number): void {
@@ -104,17 +163,25 @@ export class AgentStream {
       this.#queuedBytes -= frame.length
       this.#send(frame)
     }
-    if (this.#queue.size > 0 || this.#bookmark === null || this.#blockedSinceMs !== null || this.state === 'closed') return
+    if (this.#queue.size === 0 && this.#blockedSinceMs === null && this.state !== 'closed') this.#writeBookmark()
+  }
+
+  #writeBookmark(): void {
+    if (this.#bookmark === null) return
     const cursor = this.#bookmark
     this.#bookmark = null
     this.#written = cursor
     this.#send(frameBuffer({ type: 'bookmark', cursor }))
+    if (this.#endsWithRetryMs !== null) this.end('drain', this.#endsWithRetryMs)
+    if (this.#options.pollEndsAtMs === null || !(this.#hasNews || this.isPollOver())) return
+    this.#response.end()
+    this.#finish('polled')
   }
 
   #send(frame: Buffer): boolean {
     if (this.state === 'closed') return false
     this.#lastWriteMs = this.#clock.monotonicMs()
-    const hasRoom = this.#response.write(frame)
+    const hasRoom = this.#response.write(inForm(this.#options.form, frame))
     if (!hasRoom) this.#blockedSinceMs ??= this.#lastWriteMs
     return hasRoom
   }
@@ -136,10 +203,12 @@ export class AgentStream {
     })
   }
 
-  #finish(reason: ByeReason | 'gone'): void {
+  #finish(reason: CloseReason): void {
     if (this.state === 'closed') return
     this.state = 'closed'
     this.#queue.clear()
+    this.#marks.clear()
+    this.#queuedBytes = 0
     this.noted.clear()
     this.#options.onClosed(this, reason)
   }

@@ -39,6 +39,7 @@ test('the principal is what the row says', async () => {
     scope: null,
     expiresAt: null,
     isActive: true,
+    session: null,
   })
   expect(asked).toEqual([hashOf(paks.reader)])
 })
@@ -96,6 +97,13 @@ test.each([
   expect(failures).toEqual([
     { reason, shortToken, path: '/api/v1/agents', isLimited: false, requestId: 'r', clientAddress: '192.0.2.1', userAgent: 'probe' },
   ])
+})
+
+test('[X19] an unknown and a wrong key ask the same one question', async () => {
+  const { as, asked } = setup()
+  const wrong = `${paks.admin.slice(0, -1)}z`
+  for (const pak of [unknownPak, wrong]) await expect(as(bearer(pak))).rejects.toMatchObject({ code: 'unauthorized' })
+  expect(asked).toEqual([hashOf(unknownPak), hashOf(wrong)])
 })
 
 test('a row whose hash is another is no match', async () => {

@@ -4,9 +4,10 @@ import { hash as digestOf, timingSafeEqual } from 'node:crypto'
 import { ApiError } from '@brokkr/contract/error.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Metrics } from '@brokkr/runtime/metrics.ts'
-import { type CredentialCache, createCredentialCache } from './credential-cache.ts'
+import { type CredentialCache, type CredentialKind, createCredentialCache, credentialKeys } from './credential-cache.ts'
 import { type BucketOptions, createFailureBucket } from './failure-bucket.ts'
 import type { Caller, Principal } from './handler.ts'
+import { createHolds } from './holds.ts'
 import { credentialOf, type HeaderCredential, holdsCredential } from './pak-header.ts'
 
 export interface CredentialRow {
@@ -18,6 +19,11 @@ export interface CredentialRow {
   readonly scope: readonly string[] | null
   readonly expires_at: string | null
   readonly is_active: boolean
+}
+/** A session's row: `pak_hash` is the hash of its token. */
+export interface SessionRow extends CredentialRow {
+  readonly session: string
+  readonly idle_until: string
 }
 
 export interface AuthFailure extends Caller {
@@ -33,12 +39,17 @@ export interface AuthDeps {
   readonly clock: Clock
   readonly metrics: Metrics
   readonly lookupCredential: (hash: string) => Promise<CredentialRow | null>
+  readonly lookupSession?: (hash: string) => Promise<SessionRow | null>
   /** False while the feed is too old to tell of revocations; the cache then grants nothing. */
   readonly trusted: () => boolean
   readonly onAuthFailure: (failure: AuthFailure) => void
+  /** Told of every call whose key was accepted; `renews`: it is a sign of life of the person behind a session. */
+  readonly onAccepted?: (principal: Principal, renews: boolean) => void
 }
 export interface AuthOptions {
   readonly cacheTtlMs: () => number
+  /** Of console sessions; left out: no cookie opens anything. */
+  readonly cookieName?: string
   readonly cacheEntriesMax?: number
   readonly failures?: BucketOptions
 }
@@ -47,12 +58,16 @@ export interface AuthRequest extends Caller {
   readonly path: string
   readonly query: string
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  /** False for streams: a page that was left open must not keep its session alive. */
+  readonly renews?: boolean
 }
 export interface Authenticator {
   /** Throws `unauthorized` or, when an address has failed too often, `rate_limited`. */
   authenticate(request: AuthRequest): Promise<Principal>
+  /** Calls `onDead` when the caller's credential dies or changes, until it is released: for what is still arriving. */
+  hold(principal: Principal, onDead: () => void): () => void
   /** A key died or its reach changed. */
-  dropCredential(kind: Principal['kind'], id: string): void
+  dropCredential(kind: CredentialKind, id: string): void
   /** Everything is asked for anew: the feed was lost, or another history began. */
   dropAll(): void
 }
@@ -63,6 +78,7 @@ export function createAuthenticator(deps: AuthDeps, options: AuthOptions): Authe
     ...(options.cacheEntriesMax === undefined ? {} : { entriesMax: options.cacheEntriesMax }),
   })
   const bucket = createFailureBucket(deps, options.failures)
+  const holds = createHolds()
   const results = deps.metrics.counter('brokkr_auth_total', 'Credentials checked', ['result', 'kind'])
   const lookups = deps.metrics.counter('brokkr_auth_cache_total', 'Looks into the cache of credentials', ['result'])
 
@@ -74,15 +90,21 @@ export function createAuthenticator(deps: AuthDeps, options: AuthOptions): Authe
   }
   return {
     authenticate: async (request) => {
-      const found = credentialOf(request.headers)
+      const found = credentialOf(request.headers, options.cookieName ?? null)
       const isInUrl = request.query !== '' && holdsCredential(request.query)
-      const principal = found.is === 'pak' ? await resolve(deps, { cache, lookups }, found) : null
-      if (principal === null) throw fail(request, found, isInUrl ? 'credential_in_url' : found.is === 'pak' ? 'refused' : found.is)
+      const principal = found.is === 'pak' || found.is === 'session' ? await resolve(deps, { cache, lookups }, found) : null
+      if (principal === null)
+        throw fail(request, found, isInUrl ? 'credential_in_url' : found.is === 'pak' || found.is === 'session' ? 'refused' : found.is)
       if (isInUrl) deps.onAuthFailure(describe(request, found, { reason: 'credential_in_url', isLimited: false }))
       results.inc({ result: 'accepted', kind: principal.kind })
+      deps.onAccepted?.(principal, request.renews ?? true)
       return principal
     },
-    dropCredential: (kind, id) => cache.drop(kind, id),
+    hold: (principal, onDead) => holds.add(credentialKeys(principal), onDead),
+    dropCredential: (kind, id) => {
+      cache.drop(kind, id)
+      holds.call(`${kind} ${id}`)
+    },
     dropAll: () => cache.clear(),
   }
 }
@@ -92,21 +114,32 @@ interface Lookups {
   readonly lookups: { inc(labels: { result: string }): void }
 }
 
-async function resolve(deps: AuthDeps, { cache, lookups }: Lookups, found: HeaderCredential & { is: 'pak' }): Promise<Principal | null> {
-  const hash = digestOf('sha256', found.pak.long)
-  const cached = deps.trusted() ? cache.get(hash) : undefined
+type Known = HeaderCredential & { is: 'pak' | 'session' }
+
+async function resolve(deps: AuthDeps, { cache, lookups }: Lookups, found: Known): Promise<Principal | null> {
+  const hash = digestOf('sha256', found.is === 'pak' ? found.pak.long : found.token)
+  const key = found.is === 'pak' ? hash : `session ${hash}`
+  const cached = deps.trusted() ? cache.get(key) : undefined
   lookups.inc({ result: cached === undefined ? 'miss' : 'hit' })
-  const principal = cached ?? (await lookUp(deps, cache, hash))
-  return principal !== null && found.generatorsOnly && principal.kind !== 'generator' ? null : principal
+  const principal = cached ?? (await lookUp(deps, cache, { is: found.is, hash, key }))
+  return principal !== null && found.is === 'pak' && found.generatorsOnly && principal.kind !== 'generator' ? null : principal
 }
 
-async function lookUp(deps: AuthDeps, cache: CredentialCache, hash: string): Promise<Principal | null> {
+interface Sought {
+  readonly is: 'pak' | 'session'
+  readonly hash: string
+  /** Under which it is cached: no session's token can pass for a key. */
+  readonly key: string
+}
+
+async function lookUp(deps: AuthDeps, cache: CredentialCache, { is, hash, key }: Sought): Promise<Principal | null> {
   const { generation } = cache
-  const row = await deps.lookupCredential(hash)
+  const row: CredentialRow | SessionRow | null =
+    is === 'pak' ? await deps.lookupCredential(hash) : ((await deps.lookupSession?.(hash)) ?? null)
   const isSame = sameHash(hash, row?.pak_hash ?? unknownHash)
   if (row === null || !isSame || hasExpired(row, deps.clock.now())) return null
   const principal = principalOf(row)
-  if (deps.trusted()) cache.set(hash, principal, generation)
+  if (deps.trusted()) cache.set(key, principal, generation, isSession(row) ? Date.parse(row.idle_until) : undefined)
   return principal
 }
 
@@ -118,11 +151,22 @@ function sameHash(hash: string, stored: string): boolean {
   return left.length === right.length && timingSafeEqual(left, right)
 }
 
+const isSession = (row: CredentialRow | SessionRow): row is SessionRow => 'session' in row
+
 const hasExpired = (row: CredentialRow, nowMs: number): boolean => row.expires_at !== null && !(Date.parse(row.expires_at) > nowMs)
 
-function principalOf(row: CredentialRow): Principal {
+function principalOf(row: CredentialRow | SessionRow): Principal {
   const { kind, id, name, readonly, scope } = row
-  return { kind, id, name, readonly, scope, expiresAt: row.expires_at, isActive: row.is_active }
+  return {
+    kind,
+    id,
+    name,
+    readonly,
+    scope,
+    expiresAt: row.expires_at,
+    isActive: row.is_active,
+    session: isSession(row) ? row.session : null,
+  }
 }
 
 function describe(request: AuthRequest, found: HeaderCredential, what: Pick<AuthFailure, 'reason' | 'isLimited'>): AuthFailure {

@@ -27,10 +27,13 @@ export function capOf({ path, bodyKind }: Pick<Endpoint, 'path' | 'bodyKind'>, c
 export async function parseBody(
   deps: { clock: Clock },
   request: IncomingMessage,
-  rule: BodyLimits & { kind: BodyKind },
+  rule: BodyLimits & { kind: BodyKind; needsType?: boolean },
 ): Promise<ParsedBody> {
   try {
     const form = formOf(request, rule.kind)
+    // A foreign page can send a body without a type; it cannot send one with JSON's.
+    if (rule.needsType === true && announcesBody(request) && request.headers['content-type'] === undefined)
+      throw unsupported('a session must send the Content-Type of its body')
     return decode(await readBody(deps, request, rule), form, rule.kind)
   } catch (error) {
     throw rule.kind === 'manifest' ? asManifestFault(error) : error

@@ -50,6 +50,8 @@ export function refuseRole(
   const mutates = verb !== 'read'
   if (principal.readonly && mutates) return denial('readonly')
   if (isRefusedEarly(rule, endpoint.path, { principal, rawParams })) return denial(codeFor(rule, principal))
+  if (rule.credential !== undefined && (rule.credential === 'session') !== (principal.session !== null))
+    return denial(codeFor(rule, principal))
   if (principal.kind === 'admin' && principal.scope !== null && !principal.scope.includes(verb)) return denial('scope_denied', { verb })
   if (principal.kind === 'generator' && !principal.isActive && mutates) return denial('generator_inactive')
   return null

@@ -11,6 +11,7 @@ const principal = (id: string, expiresAt: string | null = null): Principal => ({
   scope: null,
   expiresAt,
   isActive: true,
+  session: null,
 })
 
 function setup(options: { ttlMs?: number; entriesMax?: number } = {}) {
@@ -77,4 +78,23 @@ test('the number of entries is bounded, and what fell out leaves nothing behind'
   expect(cache.size).toBe(10)
   cache.clear()
   expect(cache.size).toBe(0)
+})
+
+test('a session is forgotten with itself, with its identity, and at an end of its own', async () => {
+  const clock = manualClock()
+  const cache = createCredentialCache({ clock }, { ttlMs: () => 60_000 })
+  const inSession = { ...principal('a'), session: 's' }
+  const put = (untilMs?: number) => cache.set('h', inSession, cache.generation, untilMs)
+  put()
+  cache.drop('session', 'other')
+  put()
+  expect(cache.get('h')).toBe(inSession)
+  cache.drop('session', 's')
+  expect(cache.get('h')).toBeUndefined()
+  put()
+  cache.drop('admin', 'a')
+  expect(cache.get('h')).toBeUndefined()
+  put(clock.now() + 1000)
+  await clock.advance(1000)
+  expect(cache.get('h')).toBeUndefined()
 })

@@ -4,13 +4,16 @@ import type { Clock } from '@brokkr/runtime/clock.ts'
 import { LRUCache } from 'lru-cache'
 import type { Principal } from './handler.ts'
 
+export type CredentialKind = Principal['kind'] | 'session'
+
 export interface CredentialCache {
   get(hash: string): Principal | undefined
   /** A number that changes with every drop: a look-up that began before a revocation must not be kept after it. */
   readonly generation: number
-  set(hash: string, principal: Principal, generation: number): void
-  /** Forgets every key of one identity: it was rotated, revoked, deleted or demoted. */
-  drop(kind: Principal['kind'], id: string): void
+  /** `untilMs`: an end of its own, earlier than the time to live. */
+  set(hash: string, principal: Principal, generation: number, untilMs?: number): void
+  /** Forgets every key and session of one identity (it was rotated, revoked, deleted or demoted), or one session. */
+  drop(kind: CredentialKind, id: string): void
   clear(): void
   readonly size: number
 }
@@ -32,8 +35,8 @@ export function createCredentialCache(deps: { clock: Clock }, options: { ttlMs: 
     get generation() {
       return generation
     },
-    set: (hash, principal, since) => {
-      const untilMs = endOf(principal, deps.clock.now() + options.ttlMs())
+    set: (hash, principal, since, endMs = Number.POSITIVE_INFINITY) => {
+      const untilMs = Math.min(endMs, endOf(principal, deps.clock.now() + options.ttlMs()))
       if (since !== generation || untilMs <= deps.clock.now()) return
       entries.set(hash, { principal, untilMs })
       rememberHash(hashesOf, principal, hash)
@@ -63,15 +66,21 @@ function endOf(principal: Principal, ttlEndMs: number): number {
   return principal.expiresAt === null ? ttlEndMs : Math.min(ttlEndMs, Date.parse(principal.expiresAt))
 }
 
+/** What an entry falls with. */
+export const credentialKeys = ({ kind, id, session }: Principal): string[] =>
+  session === null ? [`${kind} ${id}`] : [`${kind} ${id}`, `session ${session}`]
+
 function rememberHash(hashesOf: Map<string, Set<string>>, principal: Principal, hash: string): void {
-  const key = `${principal.kind} ${principal.id}`
-  const hashes = hashesOf.get(key) ?? new Set()
-  hashesOf.set(key, hashes.add(hash))
+  for (const key of credentialKeys(principal)) {
+    const hashes = hashesOf.get(key) ?? new Set()
+    hashesOf.set(key, hashes.add(hash))
+  }
 }
 
 function forgetHash(hashesOf: Map<string, Set<string>>, principal: Principal, hash: string): void {
-  const key = `${principal.kind} ${principal.id}`
-  const hashes = hashesOf.get(key)
-  hashes?.delete(hash)
-  if (hashes?.size === 0) hashesOf.delete(key)
+  for (const key of credentialKeys(principal)) {
+    const hashes = hashesOf.get(key)
+    hashes?.delete(hash)
+    if (hashes?.size === 0) hashesOf.delete(key)
+  }
 }

@@ -17,6 +17,8 @@ export interface Exchange extends Caller {
   readonly said: Said
   /** The value of `work`, or the reason of the signal as soon as it is aborted. */
   race<T>(work: Promise<T>): Promise<T>
+  /** Ends it with an error, whatever it is waiting for. */
+  fail(error: Error): void
   /** The answer is out: no timer is left behind. */
   end(): void
 }
@@ -57,7 +59,15 @@ export function openExchange(deps: { clock: Clock }, parts: ExchangeParts): Exch
     hijack()
     return { request: parts.request, response }
   }
-  return { ...rest, signal: controller.signal, said, reply: controlOf(said, takeOver), race: (work) => raced(controller.signal, work), end }
+  return {
+    ...rest,
+    signal: controller.signal,
+    said,
+    reply: controlOf(said, takeOver),
+    race: (work) => raced(controller.signal, work),
+    fail: (error) => controller.abort(error),
+    end,
+  }
 }
 
 function controlOf(said: Said, hijack: ReplyControl['hijack']): ReplyControl {

@@ -12,6 +12,8 @@ export interface Principal {
   readonly scope: readonly string[] | null
   readonly expiresAt: string | null
   readonly isActive: boolean
+  /** The console session the caller brought instead of a key; null: a key. */
+  readonly session: string | null
 }
 
 /** Where a request came from: what audit rows and log lines say of it. */

@@ -20,6 +20,7 @@ import { createCompiler } from './validate.ts'
 
 export interface MountDeps {
   readonly clock: Clock
+  readonly scheme: 'http' | 'https'
   readonly log: Log
   /** Null until the broker is live. */
   readonly live: () => Live<unknown> | null
@@ -61,9 +62,9 @@ interface Pair {
 async function answerCall(deps: MountDeps, route: Route, pair: Pair): Promise<void> {
   const exchange = exchangeOf(deps, pair)
   try {
-    const value = await serve(serveDepsOf(deps), route, exchange)
-    if (exchange.said.answer?.is === 'hijacked') return
-    const answer = answerFor(route, exchange, { value, reply: pair.reply })
+    const write = (value: unknown) => answerFor(route, exchange, { value, reply: pair.reply })
+    const answer = await serve(serveDepsOf(deps), route, { exchange, write })
+    if (answer === hijacked) return
     sendAnswer(deps, pair.reply, await compressed(answer, pair.request.headers['accept-encoding']))
   } catch (error) {
     sendFailure(deps, route, { exchange, pair, error })
@@ -90,13 +91,17 @@ function exchangeOf({ clock, limits }: MountDeps, { request, reply }: Pair): Exc
   )
 }
 
-function serveDepsOf({ clock, live, limits }: MountDeps) {
+function serveDepsOf({ clock, scheme, live, limits }: MountDeps) {
   const parts = live()
   if (parts === null) throw new ApiError('overloaded', 'the broker is starting; try again', { retryAfterSeconds: 1 })
-  return { clock, live: parts, caps: limits, bodyTimeoutMs: limits.bodyMs }
+  return { clock, scheme, live: parts, caps: limits, bodyTimeoutMs: limits.bodyMs }
 }
 
+/** The handler has taken the socket over: there is nothing left to send. */
+const hijacked: Answer = { status: 0, headers: {}, body: '' }
+
 function answerFor({ name, endpoint }: Route, { said }: Exchange, { value, reply }: { value: unknown; reply: FastifyReply }): Answer {
+  if (said.answer?.is === 'hijacked') return hijacked
   if (said.answer?.is === 'text')
     return { status: said.status ?? 200, headers: { 'content-type': said.answer.contentType, ...said.headers }, body: said.answer.text }
   if (said.answer?.is === 'empty') return { status: said.answer.status, headers: said.headers, body: '' }

@@ -13,16 +13,37 @@ export interface PakParts {
 
 export type HeaderCredential =
   | { readonly is: 'pak'; readonly pak: PakParts /** X-Generator-Key opens generators only. */; readonly generatorsOnly: boolean }
+  | { readonly is: 'session'; readonly token: string }
   | { readonly is: 'missing' | 'malformed' }
 
-/** `Authorization` wins when both headers are sent, even if it is broken: a caller must not get in by a second guess. */
-export function credentialOf(headers: Readonly<Record<string, string | string[] | undefined>>): HeaderCredential {
+/** `Authorization` wins, then the generator's header, then the cookie, even if the first is broken: nobody gets in by a second guess. */
+export function credentialOf(
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+  cookieName: string | null = null,
+): HeaderCredential {
   const authorization = headers['authorization']
   if (typeof authorization === 'string') return credential(withoutScheme(authorization), false)
   const generatorKey = headers['x-generator-key']
   if (typeof generatorKey === 'string') return credential(generatorKey.trim(), true)
-  return { is: authorization === undefined && generatorKey === undefined ? 'missing' : 'malformed' }
+  if (authorization !== undefined || generatorKey !== undefined) return { is: 'malformed' }
+  const token = cookieName === null ? null : cookieOf(headers['cookie'], cookieName)
+  if (token === null) return { is: 'missing' }
+  return sessionToken.test(token) ? { is: 'session', token } : { is: 'malformed' }
 }
+
+/** 32 random bytes in base64url. */
+const sessionToken = /^[A-Za-z0-9_-]{43}$/
+
+/** Of two cookies with the same name (one may be planted by a neighbour's page) none counts. */
+function cookieOf(header: string | string[] | undefined, name: string): string | null {
+  if (typeof header !== 'string' || header.length > cookieCharsMax) return null
+  const found = header.split(';').flatMap((pair) => {
+    const at = pair.indexOf('=')
+    return at > 0 && pair.slice(0, at).trim() === name ? [pair.slice(at + 1).trim()] : []
+  })
+  return found.length === 1 ? (found[0] ?? null) : null
+}
+const cookieCharsMax = 16_384
 
 /** Exactly three parts: the prefix, a short token of eight characters that begins with BR, a long token in base58. */
 export function parsePak(text: string): PakParts | null {

@@ -94,6 +94,14 @@ export const permissions: Record<EndpointName, Row> = {
   createDeploymentObject: ['ok', 'readonly', 'ok', 'stack_not_owned', 'stack_not_owned', 'stack_not_owned'],
   listDeploymentObjects: ['ok', 'ok', 'ok', 'stack_not_owned', 'stack_not_owned', 'stack_not_owned'],
   getDeploymentObject: ['ok', 'ok', 'ok', 'generator_not_associated', 'ok', 'agent_not_associated'],
+  listAdminPaks: ['ok', 'ok', 'admin_required', 'admin_required', 'admin_required', 'admin_required'],
+  createAdminPak: ['ok', 'readonly', 'admin_required', 'admin_required', 'admin_required', 'admin_required'],
+  rotateAdminPak: ['ok', 'readonly', 'admin_required', 'admin_required', 'admin_required', 'admin_required'],
+  revokeAdminPak: ['ok', 'readonly', 'admin_required', 'admin_required', 'admin_required', 'admin_required'],
+  createSession: ['ok', 'ok', 'ok', 'ok', 'forbidden', 'forbidden'],
+  // Only a session can end itself, and these callers bring keys.
+  deleteSession: ['forbidden', 'forbidden', 'forbidden', 'forbidden', 'forbidden', 'forbidden'],
+  listAuditLogs: ['ok', 'ok', 'admin_required', 'admin_required', 'admin_required', 'admin_required'],
 }
 
 /** The same calls about a thing that does not exist; null where the operation itself answers, behind the permission. */
@@ -208,6 +216,13 @@ export const aboutMissing: Record<EndpointName, Row | null> = {
     'deployment_object_not_found',
     'deployment_object_not_found',
   ],
+  listAdminPaks: null,
+  createAdminPak: null,
+  rotateAdminPak: null,
+  revokeAdminPak: null,
+  createSession: null,
+  deleteSession: null,
+  listAuditLogs: null,
 }
 
 /** The verb an admin key with a scope needs. */
@@ -273,4 +288,11 @@ export const verbs: Record<EndpointName, Verb> = {
   createDeploymentObject: 'deploy',
   listDeploymentObjects: 'read',
   getDeploymentObject: 'read',
+  listAdminPaks: 'read',
+  createAdminPak: 'admin',
+  rotateAdminPak: 'admin',
+  revokeAdminPak: 'admin',
+  createSession: 'read',
+  deleteSession: 'read',
+  listAuditLogs: 'read',
 }

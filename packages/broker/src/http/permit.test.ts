@@ -3,7 +3,7 @@ import { type EndpointName, endpoints } from '@brokkr/contract/endpoints.ts'
 import { errorStatus } from '@brokkr/contract/error.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { aboutMissing, type CallerName, callers, type Expected, permissions, verbs } from './permissions.fixture.ts'
-import { absent, call, paks, present, startTestServer, type TestServer } from './server.fixture.ts'
+import { absent, call, callOf, paks, present, startTestServer, type TestServer } from './server.fixture.ts'
 import { verbOf } from './verbs.ts'
 
 const names = Object.keys(endpoints) as EndpointName[]
@@ -51,11 +51,11 @@ test('the verb of every endpoint is the one on the list', () => {
   expect(Object.fromEntries(names.map((name) => [name, verbOf(endpoints[name])]))).toEqual(verbs)
 })
 
-test.each(names)('%s with an admin key whose scope is read and deploy', async (name) => {
+test.each(names)('[X7] %s with an admin key whose scope is read and deploy', async (name) => {
   const { status, json } = await call(server, name, { pak: paks.scoped })
   const isInScope = verbs[name] === 'read' || verbs[name] === 'deploy'
   const inScope = isInScope ? { status: endpoints[name].success } : { status: 403, code: 'scope_denied', details: { verb: verbs[name] } }
-  const expected = permissions[name][0] === 'ok' ? inScope : { status: 403, code: 'agent_pak_mismatch' }
+  const expected = permissions[name][0] === 'ok' ? inScope : { status: 403, code: permissions[name][0] }
   expect({ status, code: json?.code, details: json?.details }).toMatchObject(expected)
 })
 
@@ -107,4 +107,18 @@ test('labels of a deleted stack stay readable for admins and for agents that rem
   } finally {
     await deleted.close()
   }
+})
+
+test.each(names)('[X7] %s with an expired key, or with a key in its address, is 401 and reaches nothing', async (name) => {
+  const before = server.reached.length
+  expect((await call(server, name, { pak: paks.expired })).status).toBe(401)
+  const { path } = callOf(name)
+  for (const placed of [
+    `${path}${path.includes('?') ? '&' : '?'}pak=${paks.admin}`,
+    `${path}${path.includes('?') ? '&' : '?'}${paks.admin}`,
+  ]) {
+    expect((await call(server, name, { pak: null, path: placed })).status).toBe(401)
+    expect(server.failures.at(-1)).toMatchObject({ reason: 'credential_in_url', path: path.split('?')[0] })
+  }
+  expect(server.reached.length).toBe(before)
 })

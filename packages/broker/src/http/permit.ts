@@ -16,6 +16,8 @@ export interface Rule {
   readonly openPath?: true
   /** A field of the body that must name the calling generator. */
   readonly ownGenerator?: { readonly field: string; readonly denied: ErrorCode }
+  /** Only for callers who brought a key, or only for those who brought a session's cookie. */
+  readonly credential?: 'pak' | 'session'
 }
 export interface Thing {
   /** `namedAgent` is found by name and cluster in the query instead of by its id. */
@@ -113,4 +115,11 @@ export const rules = {
     denied: associated,
     thing: { kind: 'deploymentObject', in: 'params', field: 'id', shows: 'owner' },
   },
+  listAdminPaks: adminOnly,
+  createAdminPak: adminOnly,
+  rotateAdminPak: adminOnly,
+  revokeAdminPak: adminOnly,
+  createSession: { who: ['A', 'G'], denied: 'forbidden', credential: 'pak' },
+  deleteSession: { who: ['A', 'G'], denied: 'forbidden', credential: 'session' },
+  listAuditLogs: adminOnly,
 } as const satisfies Record<EndpointName, Rule>

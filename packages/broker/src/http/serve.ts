@@ -1,14 +1,18 @@
 // One call from credential to answer, in one function: authenticate → permit → parse → handle. Each step returns or throws,
 // nothing is called "next", and what was refused never reaches the step behind it.
-import type { Endpoint } from '@brokkr/contract/endpoint.ts'
+import { type Endpoint, issuesSecret } from '@brokkr/contract/endpoint.ts'
 import type { EndpointName } from '@brokkr/contract/endpoints.ts'
-import type { ErrorCode } from '@brokkr/contract/error.ts'
+import { ApiError, type ErrorCode } from '@brokkr/contract/error.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Authenticator } from './auth.ts'
 import { asManifestFault, type BodyCaps, capOf, parseBody } from './body.ts'
 import { checkPermit, type PermitRequest, type Things } from './check-permit.ts'
 import type { Exchange } from './exchange.ts'
 import type { Caller, Handlers, Principal, RequestContext } from './handler.ts'
+import { bodyHashOf, type Idempotency, idempotencyKeyOf, scopeOf } from './idempotency.ts'
+import { maskAnswer, readsMasked } from './mask-answer.ts'
+import { refuseForeignOrigin } from './same-origin.ts'
+import type { Answer } from './send-answer.ts'
 import type { Validators } from './validate.ts'
 
 /** What the broker can do once its database is there. */
@@ -18,6 +22,8 @@ export interface Live<Deps> {
   readonly authenticator: Authenticator
   readonly things: Things
   readonly onDenied: (denied: Denied) => void
+  /** Left out: keys of calls are not looked at. */
+  readonly idempotency?: Idempotency
 }
 export interface Denied extends Caller {
   readonly principal: Principal
@@ -33,22 +39,55 @@ export interface Route {
 }
 export interface ServeDeps {
   readonly clock: Clock
+  /** By which browsers reach this broker. */
+  readonly scheme: 'http' | 'https'
   readonly live: Live<unknown>
   readonly caps: BodyCaps
   readonly bodyTimeoutMs: number
 }
 
-/** The handler's value; what it said beside that is in `exchange.said`. */
-export async function serve(deps: ServeDeps, route: Route, exchange: Exchange): Promise<unknown> {
+/** The answer `write` makes of the handler's value and of what it said beside that. */
+export async function serve(
+  deps: ServeDeps,
+  route: Route,
+  { exchange, write }: { exchange: Exchange; write: (value: unknown) => Answer },
+): Promise<Answer> {
   const { live } = deps
-  const principal = await exchange.race(live.authenticator.authenticate(authRequestOf(exchange)))
+  const renews = route.endpoint.stream !== true
+  const principal = await exchange.race(live.authenticator.authenticate({ ...authRequestOf(exchange), renews }))
   const params = once(() => route.validators.params(exchange.rawParams) ?? {})
   const query = once(() => route.validators.query(exchange.query))
-  const body = once(() => readBody(deps, route, { exchange, query }))
+  const body = once(() => readBody(deps, route, { exchange, query, needsType: principal.session !== null }))
   const wanted = { name: route.name, principal, rawParams: exchange.rawParams, params, query, body }
-  await exchange.race(checkPermit({ things: live.things, onDenied: (_, code) => live.onDenied(deniedOf(exchange, wanted, code)) }, wanted))
-  const input = { params: params(), query: query(), body: await exchange.race(body()) }
-  return exchange.race(handle(live, route.name, { ...input, ...contextOf(exchange, principal) }))
+  const onDenied = (_: PermitRequest, code: ErrorCode) => live.onDenied(deniedOf(exchange, wanted, code))
+  const foreign = refuseForeignOrigin(principal, { method: route.endpoint.method, headers: exchange.request.headers }, deps.scheme)
+  if (foreign !== null) {
+    onDenied(wanted, foreign.code)
+    throw foreign
+  }
+  // A credential that dies while its body still arrives opens nothing any more.
+  const release = live.authenticator.hold(principal, () => exchange.fail(new ApiError('unauthorized', 'the key was revoked')))
+  try {
+    await exchange.race(checkPermit({ things: live.things, onDenied }, wanted))
+    await exchange.race(body())
+  } finally {
+    release()
+  }
+  const input = { params: params(), query: query(), body: await body() }
+  const respond = async (overrides: object | null): Promise<Answer> => {
+    const value = await handle(live, route.name, { overrides, request: { ...input, ...contextOf(exchange, principal) } })
+    return write(readsMasked(principal) ? maskAnswer(exchange.said, value) : value)
+  }
+  const key = idempotencyKeyOf(route.endpoint.method, exchange.request.headers)
+  if (key === null || live.idempotency === undefined) return exchange.race(respond(null))
+  const caller = { kind: principal.kind, id: principal.id, isMasked: readsMasked(principal) }
+  const call = {
+    scope: scopeOf(caller, route.endpoint.method, exchange.path),
+    key,
+    bodyHash: bodyHashOf(exchange.query, input.body),
+    issuesSecret: issuesSecret(route.endpoint),
+  }
+  return exchange.race(live.idempotency.run(call, respond))
 }
 
 const once = <T>(make: () => T): (() => T) => {
@@ -62,13 +101,18 @@ const lenientBodies: ReadonlySet<EndpointName> = new Set(['recordHeartbeat'])
 async function readBody(
   deps: ServeDeps,
   { name, endpoint, validators }: Route,
-  { exchange, query }: { exchange: Exchange; query: () => unknown },
+  { exchange, query, needsType }: { exchange: Exchange; query: () => unknown; needsType: boolean },
 ): Promise<unknown> {
   if (endpoint.body === undefined) return undefined
   query() // A wrong query is told before a body is waited for.
   const kind = endpoint.bodyKind ?? 'json'
   try {
-    const parsed = await parseBody(deps, exchange.request, { kind, timeoutMs: deps.bodyTimeoutMs, ...capOf(endpoint, deps.caps) })
+    const parsed = await parseBody(deps, exchange.request, {
+      kind,
+      needsType,
+      timeoutMs: deps.bodyTimeoutMs,
+      ...capOf(endpoint, deps.caps),
+    })
     return validators.body(parsed.form === 'json' ? parsed.value : manifestOf(parsed.text, query()))
   } catch (error) {
     if (lenientBodies.has(name) && isFault(error)) return validators.body({})
@@ -87,9 +131,13 @@ const isFault = (error: unknown): boolean =>
   error instanceof Error && 'status' in error && typeof error.status === 'number' && error.status < 500 && error.status !== 413
 
 /** Async, so that a handler that throws at once is like one that rejects. */
-async function handle(live: Live<unknown>, name: EndpointName, request: object): Promise<unknown> {
+async function handle(
+  live: Live<unknown>,
+  name: EndpointName,
+  { overrides, request }: { overrides: object | null; request: object },
+): Promise<unknown> {
   const handler = live.handlers[name] as (deps: unknown, request: object) => Promise<unknown>
-  return handler(live.deps, request)
+  return handler(overrides === null ? live.deps : { ...(live.deps as object), ...overrides }, request)
 }
 
 function contextOf(exchange: Exchange, principal: Principal): RequestContext {

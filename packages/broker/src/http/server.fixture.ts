@@ -7,7 +7,7 @@ import { type EndpointName, endpoints } from '@brokkr/contract/endpoints.ts'
 import { systemClock } from '@brokkr/runtime/clock.ts'
 import { createLog } from '@brokkr/runtime/log.ts'
 import { createMetrics } from '@brokkr/runtime/metrics.ts'
-import { type AuthFailure, type AuthOptions, type CredentialRow, createAuthenticator } from './auth.ts'
+import { type AuthFailure, type AuthOptions, type CredentialRow, createAuthenticator, type SessionRow } from './auth.ts'
 import type { Things } from './check-permit.ts'
 import { answered, type Handlers, type RequestContext } from './handler.ts'
 import type { CallerName } from './permissions.fixture.ts'
@@ -71,6 +71,20 @@ export const credentials = (): CredentialRow[] => [
   row(paks.foreignAgent, 'agent', { id: ids.foreignAgent }),
 ]
 
+const sessionToken = 'S'.repeat(43)
+const sessionRow: SessionRow = {
+  ...row(paks.admin, 'admin'),
+  pak_hash: createHash('sha256').update(sessionToken).digest('hex'),
+  session: id(20),
+  idle_until: '2100-01-01T00:00:00.000000Z',
+}
+/** A call by an admin's console session, as the console itself makes it. */
+export const sessionHeaders = (server: { url: string }) => ({
+  cookie: `brokkr_session=${sessionToken}`,
+  origin: server.url,
+  'x-brokkr-console': '1',
+})
+
 const things: Things = {
   stack: async (stackId) => (stackId === ids.stack ? { generatorId: ids.owner } : null),
   deploymentObject: async (objectId) => (objectId === ids.object ? { stackId: ids.stack, generatorId: ids.owner } : null),
@@ -115,10 +129,11 @@ export async function startTestServer(options: TestOptions = {}) {
       clock: systemClock,
       metrics,
       lookupCredential: options.lookupCredential ?? (async (hash) => rows.find((entry) => entry.pak_hash === hash) ?? null),
+      lookupSession: async (hash) => (hash === sessionRow.pak_hash ? sessionRow : null),
       trusted: () => true,
       onAuthFailure: (failure) => void seen.failures.push(failure),
     },
-    { cacheTtlMs: () => 60_000, failures: options.failures ?? { burst: 100_000 } },
+    { cacheTtlMs: () => 60_000, cookieName: 'brokkr_session', failures: options.failures ?? { burst: 100_000 } },
   )
   const live = {
     deps: null,
@@ -208,6 +223,7 @@ const bodies = (about: typeof present): Partial<Record<EndpointName, unknown>> =
   stacksAddAnnotation: { stack_id: about.stack, key: 'tier', value: 'web' },
   rollbackStack: { sequence_id: 1 },
   createDeploymentObject: { yaml_content: 'a: 1' },
+  createAdminPak: { name: 'p' },
 })
 
 export interface CallOptions {

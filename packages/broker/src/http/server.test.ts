@@ -13,6 +13,7 @@ import {
   credentials,
   paks,
   sampleAnswer,
+  sessionHeaders,
   startTestServer,
   type TestOptions,
   type TestServer,
@@ -150,7 +151,8 @@ describe('answers', () => {
     '%s answers its success with what its schema names, and nothing cached',
     async (name) => {
       const endpoint: Endpoint = endpoints[name]
-      const answer = await call(server, name, { pak: permissions[name][0] === 'ok' ? paks.admin : paks.itself })
+      const pak = permissions[name][0] === 'ok' ? paks.admin : paks.itself
+      const answer = await call(server, name, name === 'deleteSession' ? { pak: null, headers: sessionHeaders(server) } : { pak })
       expect([answer.status, answer.headers.get('cache-control'), answer.headers.get('x-content-type-options')]).toEqual([
         endpoint.success,
         'no-store',

@@ -29,6 +29,8 @@ export interface HttpOptions {
   readonly port: number
   readonly version: string
   readonly trustedProxies?: readonly string[]
+  /** By which browsers reach this broker: https where it, or somebody in front, does TLS. */
+  readonly scheme?: 'http' | 'https'
   /** False where metrics have a port of their own. */
   readonly serveMetrics?: boolean
   readonly limits?: Partial<HttpLimits>
@@ -74,7 +76,7 @@ export async function startHttp(deps: HttpDeps, options: HttpOptions): Promise<H
     version: options.version,
     serveMetrics: options.serveMetrics ?? true,
   })
-  mountEndpoints({ ...deps, limits, live: () => state.live }, app)
+  mountEndpoints({ ...deps, limits, scheme: options.scheme ?? 'http', live: () => state.live }, app)
   answerTheRest(deps, app)
   await app.listen({ host: options.host, port: options.port })
   const { address, port } = app.server.address() as AddressInfo

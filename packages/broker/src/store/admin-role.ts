@@ -1,6 +1,7 @@
 // Admin keys: several, named, each with its own reach and end.
+import { AdminPak } from '@brokkr/contract/admin.ts'
 import { z } from 'zod'
-import { count, one, type Slots } from './sql.ts'
+import { count, maybe, one, rows, type Slots } from './sql.ts'
 
 export const countLive = one(
   'admin_role.countLive',
@@ -8,14 +9,83 @@ export const countLive = one(
   () => `select count(*) as live from admin_role where deleted_at is null`,
 )
 
-export const insert = count(
-  'admin_role.insert',
-  (p: Slots<{ id: string; name: string; pak_hash: string; pak_short: string | null }>) => `
-  insert into admin_role (id, name, pak_hash, pak_short) values (${p.id}, ${p.name}, ${p.pak_hash}, ${p.pak_short})`,
+export const countLiveAmong = one(
+  'admin_role.countLiveAmong',
+  z.object({ live: z.int() }),
+  (p: Slots<{ hashes: string[] }>) => `
+  select count(*) as live from admin_role where pak_hash = any(${p.hashes}::text[]) and deleted_at is null`,
 )
 
-/** Held until the transaction ends: two processes that start at once make one first key. */
-export const lockBootstrap = count(
-  'admin_role.lockBootstrap',
+const columns = `id, name, pak_short as short_token, readonly, scope, expires_at, last_used_at, created_at`
+
+export interface NewAdminRow {
+  readonly id: string
+  readonly name: string
+  readonly pak_hash: string
+  readonly pak_short: string | null
+  readonly readonly: boolean
+  readonly scope: readonly string[] | null
+  readonly expires_at: string | null
+}
+export const insert = one(
+  'admin_role.insert',
+  AdminPak,
+  (p: Slots<NewAdminRow>) => `
+  insert into admin_role (id, name, pak_hash, pak_short, readonly, scope, expires_at)
+  values (${p.id}, ${p.name}, ${p.pak_hash}, ${p.pak_short}, ${p.readonly}, ${p.scope}::text[], ${p.expires_at}::timestamptz) returning ${columns}`,
+)
+
+export const list = rows(
+  'admin_role.list',
+  AdminPak,
+  (p: Slots<{ limit: number }>) => `select ${columns} from admin_role where deleted_at is null order by name, id limit ${p.limit}::int`,
+)
+
+export const get = maybe(
+  'admin_role.get',
+  AdminPak,
+  (p: Slots<{ id: string }>) => `select ${columns} from admin_role where id = ${p.id}::uuid and deleted_at is null`,
+)
+
+export const setKey = maybe(
+  'admin_role.setKey',
+  AdminPak,
+  (p: Slots<{ id: string; pak_hash: string; pak_short: string | null }>) => `
+  update admin_role set pak_hash = ${p.pak_hash}, pak_short = ${p.pak_short}::text, updated_at = now()
+  where id = ${p.id}::uuid and deleted_at is null returning ${columns}`,
+)
+
+/** Full: may do everything, and has not expired. null: there is no such key. */
+const isFull = `not readonly and scope is null and (expires_at is null or expires_at > now())`
+export const standing = maybe(
+  'admin_role.standing',
+  z.object({ name: z.string(), scope: z.array(z.string()).nullable(), is_full: z.boolean(), other_full: z.int() }),
+  (p: Slots<{ id: string }>) => `
+  select name, scope, ${isFull} as is_full,
+    (select count(*) from admin_role where deleted_at is null and id <> ${p.id}::uuid and ${isFull}) as other_full
+  from admin_role where id = ${p.id}::uuid and deleted_at is null`,
+)
+
+export const markDeleted = count(
+  'admin_role.markDeleted',
+  (p: Slots<{ id: string }>) =>
+    `update admin_role set deleted_at = now(), updated_at = now() where id = ${p.id}::uuid and deleted_at is null`,
+)
+
+/** Not in the feed: last use is no change of a credential. */
+export const touch = count(
+  'admin_role.touch',
+  (p: Slots<{ ids: string[] }>) => `update admin_role set last_used_at = now() where id = any(${p.ids}::uuid[]) and deleted_at is null`,
+)
+
+export const wasUsed = one(
+  'admin_role.wasUsed',
+  z.object({ used: z.boolean() }),
+  () => `select exists (select from admin_role where last_used_at is not null and deleted_at is null) as used`,
+)
+
+/** Held until the transaction ends: of several that change admin keys at once, none sees the others' keys as still there. */
+export const lock = count(
+  'admin_role.lock',
   () => `select pg_advisory_xact_lock(hashtextextended('brokkr:bootstrap:' || current_schema(), 0))`,
 )

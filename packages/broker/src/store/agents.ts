@@ -145,3 +145,17 @@ export const lockForReport = count(
   'agents.lockForReport',
   (p: Slots<{ id: string }>) => `select id from agents where id = ${p.id}::uuid for share`,
 )
+
+/** A sign of life that is no heartbeat: a status report. */
+export const touch = count(
+  'agents.touch',
+  (p: Slots<{ agent_id: string }>) => `update agent_liveness set last_seen_at = now() where agent_id = ${p.agent_id}::uuid`,
+)
+
+export const unheardAmong = rows(
+  'agents.unheardAmong',
+  z.object({ id: z.string() }),
+  (p: Slots<{ ids: string[]; seconds: number }>) => `
+  select agent_id as id from agent_liveness
+  where agent_id = any(${p.ids}::uuid[]) and coalesce(last_seen_at < now() - ${p.seconds}::float8 * interval '1 second', true)`,
+)

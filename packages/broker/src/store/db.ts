@@ -5,6 +5,8 @@ import type { Sql } from './sql.ts'
 
 export interface DatabaseOptions {
   readonly url: string
+  /** Where `connect` goes: past a pooler that would break LISTEN; the same as `url` when left out. */
+  readonly sessionUrl?: string
   readonly schema: string
   readonly poolSize: number
   readonly statementTimeoutMs?: number
@@ -12,6 +14,8 @@ export interface DatabaseOptions {
   readonly onIdleError?: (error: Error) => void
 }
 export interface Database extends Sql {
+  /** Like begin, but what it hands out may begin again: inner transactions are savepoints of this one, one after the other. */
+  beginOuter<T>(work: (tx: Sql) => Promise<T>): Promise<T>
   /** A connection of one's own, outside the pool: the feed's reader and listener. */
   readonly connect: () => Promise<pg.Client>
   readonly pool: { readonly total: number; readonly idle: number; readonly waiting: number }
@@ -25,9 +29,10 @@ export function openDatabase(options: DatabaseOptions): Database {
   pool.on('error', (error) => options.onIdleError?.(error))
   return {
     query: (named) => runNamed(pool, named),
-    begin: (work) => inTransaction(pool, work),
+    begin: (work) => inTransaction(pool, work, flat),
+    beginOuter: (work) => inTransaction(pool, work, withSavepoints),
     connect: async () => {
-      const client = new pg.Client(config)
+      const client = new pg.Client({ ...config, connectionString: options.sessionUrl ?? options.url, connectionTimeoutMillis: 10_000 })
       await client.connect()
       return client
     },
@@ -79,15 +84,44 @@ async function runNamed(on: pg.Pool | pg.ClientBase, named: { name: string; text
   return { rows: result.rows as unknown[], rowCount: result.rowCount ?? 0 }
 }
 
-async function inTransaction<T>(pool: pg.Pool, work: (tx: Sql) => Promise<T>): Promise<T> {
+/** The handle a transaction hands out. */
+type MakeHandle = (client: pg.ClientBase) => Sql
+
+const flat: MakeHandle = (client) => ({
+  query: (named) => runNamed(client, named),
+  begin: () => Promise.reject(new Error('transactions do not nest')),
+})
+
+const withSavepoints: MakeHandle = (client) => {
+  let last: Promise<unknown> = Promise.resolve()
+  return {
+    query: (named) => runNamed(client, named),
+    begin: (work) => {
+      const run = last.then(() => inSavepoint(client, work))
+      last = run.catch(() => undefined)
+      return run
+    },
+  }
+}
+
+async function inSavepoint<T>(client: pg.ClientBase, work: (tx: Sql) => Promise<T>): Promise<T> {
+  await client.query('savepoint inner_work')
+  try {
+    const value = await work(flat(client))
+    await client.query('release savepoint inner_work')
+    return value
+  } catch (error) {
+    await client.query('rollback to savepoint inner_work')
+    throw error
+  }
+}
+
+async function inTransaction<T>(pool: pg.Pool, work: (tx: Sql) => Promise<T>, handle: MakeHandle): Promise<T> {
   const client = await pool.connect()
   let broken: Error | undefined
   try {
     await client.query('begin')
-    const value = await work({
-      query: (named) => runNamed(client, named),
-      begin: () => Promise.reject(new Error('transactions do not nest')),
-    })
+    const value = await work(handle(client))
     await client.query('commit')
     return value
   } catch (error) {

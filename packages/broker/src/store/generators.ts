@@ -89,3 +89,9 @@ export const names = rows(
   where deleted_at is null and not is_system and (name, id) > (${p.after_name}::text, ${p.after_id}::uuid)
   order by name, id limit ${p.limit}::int`,
 )
+
+/** Not in the feed: last activity is nothing that anybody follows. */
+export const touch = count(
+  'generators.touch',
+  (p: Slots<{ ids: string[] }>) => `update generators set last_active_at = now() where id = any(${p.ids}::uuid[]) and deleted_at is null`,
+)

@@ -26,11 +26,18 @@ export async function migrate(url: string, options: { schema?: string } = {}): P
     // Several processes may start at once; the lock is the session's, so a crash frees it. Waiting may take a migration's time.
     await client.query('set statement_timeout = 0')
     await client.query('set lock_timeout = 0')
+    await refuseStandby(client)
     await client.query('select pg_advisory_lock(hashtextextended($1, 0))', [`brokkr:migrate:${schema}`])
     return await applyMissing(client, schema, await readMigrations())
   } finally {
     await client.end()
   }
+}
+
+/** Cursors are made from the primary's transactions; on a standby nothing could be written anyway. */
+async function refuseStandby(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ standby: boolean }>('select pg_is_in_recovery() as standby')
+  if (rows[0]?.standby === true) throw new Error('the database is a hot standby, which takes no writes: point database.url at the primary')
 }
 
 export async function readMigrations(dir: string = migrationsDir()): Promise<Migration[]> {

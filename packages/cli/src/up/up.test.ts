@@ -1,9 +1,9 @@
+// needs: postgres
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isSameProcess } from '@brokkr/local/process-table.ts'
 import { type RecordedProgram, readState } from '@brokkr/local/supervisor-state.ts'
-import '@brokkr/testing/postgres.ts'
 import { type ProgramProcess, startProgram } from '@brokkr/testing/program.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { expect, test } from 'vitest'
@@ -49,7 +49,7 @@ test('up without a cluster serves probes, metrics and the description, a second 
   await up.kill('SIGINT')
   expect((await up.exited).code).toBe(0)
   expect(living(started)).toEqual([])
-  await expect(fetch(`${url}/healthz`)).rejects.toThrow()
+  await expect(fetch(`${url}/healthz`)).rejects.toThrow('fetch failed')
 })
 
 test('kill -9 leaves nothing that hinders the next start, and the data are still there', async () => {
@@ -110,7 +110,7 @@ test('up in the background returns when all is up, down stops it, and purge leav
   const down = await run(['down', '--purge'], { folder: up.folder })
   expect((await down.exited).code).toBe(0)
   expect(down.text()).toContain('data are removed')
-  await expect(fetch(`${url}/healthz`)).rejects.toThrow()
+  await expect(fetch(`${url}/healthz`)).rejects.toThrow('fetch failed')
   expect(existsSync(join(up.folder, '.brokkr'))).toBe(false)
 })
 

@@ -12,6 +12,7 @@ import { readQuoted } from './quoted.ts'
 export function readAtom(at: Cursor, around: Surroundings, depth: number): Node {
   const code = at.text.charCodeAt(at.pos)
   const place = placeOf(at)
+  if (at.column < 0) throw syntaxErrorAt(at, 'the document ends where a value is due', 'complete it')
   at.fresh = false
   if (code === Char.bracketOpen) return readFlowSequence(at, around.indent, depth + 1)
   if (code === Char.braceOpen) return readFlowMapping(at, around.indent, depth + 1)
@@ -33,7 +34,6 @@ function startsPlain(at: Cursor, code: number, inFlow: boolean): boolean {
 
 function unexpected(at: Cursor, code: number) {
   if (code === Char.tab) return tabError(at)
-  if (Number.isNaN(code)) return syntaxErrorAt(at, 'the text ends where a value is due', 'complete it')
   return syntaxErrorAt(at, 'a character that cannot start a value there', 'check the indentation, or put the value in quotes')
 }
 

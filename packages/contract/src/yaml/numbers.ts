@@ -58,7 +58,7 @@ export function floatKey(value: number): string {
   const exponential = shortestExponential(single)
   const [mantissa = '', exponent = ''] = exponential.split('e')
   const power = Number(exponent)
-  if (power >= -4 && power < 6) return withoutExponent(Number(exponential))
+  if (power >= -4 && power < 6) return String(Number(exponential))
   return `${mantissa}e${power < 0 ? '-' : '+'}${String(Math.abs(power)).padStart(2, '0')}`
 }
 
@@ -69,6 +69,3 @@ function shortestExponential(single: number): string {
   }
   return single.toExponential()
 }
-
-/** Within -4..5 JavaScript prints no exponent either. */
-const withoutExponent = (value: number): string => String(value)

@@ -6,6 +6,8 @@ export interface Chunk {
   readonly text: string
   /** Line of the manifest on which the text starts. */
   readonly line: number
+  /** No separator stands before it. */
+  readonly isFirst: boolean
 }
 
 const separator = '---'
@@ -16,12 +18,12 @@ export function* splitDocuments(manifest: string): Generator<Chunk> {
   let start = 0
   let line = 1
   for (let at = text.startsWith(separator) ? 0 : nextSeparator(text, 0); at >= 0; at = nextSeparator(text, at)) {
-    if (at > start) yield chunkOf(text.slice(start, at), line)
+    if (at > start) yield chunkOf(text.slice(start, at), line, start === 0)
     line += countLines(text, start, at)
     start = endOfSeparator(text, at, line)
     line += 1
   }
-  if (start < text.length) yield chunkOf(text.slice(start), line)
+  if (start < text.length) yield chunkOf(text.slice(start), line, start === 0)
 }
 
 /** A separator line may hold a comment and nothing else. */
@@ -44,10 +46,10 @@ function countLines(text: string, from: number, to: number): number {
   return lines
 }
 
-function chunkOf(part: string, line: number): Chunk {
+function chunkOf(part: string, line: number, isFirst: boolean): Chunk {
   const body = part.startsWith(byteOrderMark) ? part.slice(1) : part
   const text = body.includes('\r') ? body.replaceAll('\r\n', '\n') : body
-  return { text: text.endsWith('\n') ? text : `${text}\n`, line }
+  return { text: text.endsWith('\n') ? text : `${text}\n`, line, isFirst }
 }
 
 // Control characters, and the three characters that YAML 1.1 takes for line ends and YAML 1.2 does not: what stands behind one in a

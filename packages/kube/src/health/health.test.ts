@@ -9,8 +9,12 @@ import type { HealthContext, HealthState } from './verdict.ts'
 const nowMs = Date.parse('2026-01-01T12:00:00Z')
 const ago = (minutes: number): string => new Date(nowMs - minutes * 60_000).toISOString()
 
-const object = (apiVersion: string, kind: string, parts: { spec?: Fields; status?: Fields; metadata?: Fields }): KubeObject =>
-  ({ apiVersion, kind, ...parts, metadata: { name: 'x', namespace: 'web', creationTimestamp: ago(1), ...parts.metadata } }) as KubeObject
+const object = (apiVersion: string, kind: string, parts: { spec?: Fields; status?: Fields; metadata?: Fields }): KubeObject => ({
+  apiVersion,
+  kind,
+  ...parts,
+  metadata: { name: 'x', namespace: 'web', creationTimestamp: ago(1), ...parts.metadata },
+})
 const condition = (type: string, status: string, reason = '', message = '') => ({ type, status, reason, message })
 
 const pod = (status: Fields, metadata: Fields = {}) => object('v1', 'Pod', { status, metadata: { name: 'p', ...metadata } })

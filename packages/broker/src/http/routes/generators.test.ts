@@ -128,7 +128,10 @@ test.each<[string, string, unknown, number, string]>([
 })
 
 test('another process lets go of a rotated key too', async () => {
-  const second = await startTestBroker({ databaseUrl: broker.databaseUrl })
+  const second = await startTestBroker({
+    databaseUrl: broker.databaseUrl,
+    env: { BROKKR__BROKER__ENCRYPTION_KEY: broker.encryptionKey },
+  })
   try {
     const tenant = await makeGenerator(broker)
     expect((await ask(second, 'POST /auth/pak', { pak: tenant.pak })).status).toBe(200)

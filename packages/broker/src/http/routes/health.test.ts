@@ -143,7 +143,10 @@ test('the fleet shows what each agent has to do; pak_id narrows it to the agents
 })
 
 test('an agent with an open stream is connected, in every process, until it goes', async () => {
-  const second = await startTestBroker({ databaseUrl: broker.databaseUrl })
+  const second = await startTestBroker({
+    databaseUrl: broker.databaseUrl,
+    env: { BROKKR__BROKER__ENCRYPTION_KEY: broker.encryptionKey },
+  })
   try {
     const agent = await makeAgent(broker, { generators: [] })
     const stream = await followStream(broker.url, { agentId: agent.agent.id, pak: agent.pak })

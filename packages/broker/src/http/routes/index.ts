@@ -1,16 +1,19 @@
 // Every handler by the name of its endpoint; the compiler finds the missing one.
 import type { BrokerDeps } from '../../deps.ts'
 import type { Handlers } from '../handler.ts'
+import * as adminPaks from './admin-paks.ts'
 import * as agentEvents from './agent-events.ts'
 import * as agentMarks from './agent-marks.ts'
 import * as agentReach from './agent-reach.ts'
 import * as reports from './agent-reports.ts'
 import * as agents from './agents.ts'
+import * as audit from './audit.ts'
 import * as auth from './auth.ts'
 import * as objects from './deployment-objects.ts'
 import * as fleet from './fleet.ts'
 import * as generators from './generators.ts'
 import * as health from './health.ts'
+import * as sessions from './sessions.ts'
 import * as stackMarks from './stack-marks.ts'
 import * as stacks from './stacks.ts'
 import * as targetState from './target-state.ts'
@@ -77,4 +80,11 @@ export const handlers: Handlers<BrokerDeps> = {
   listDeploymentObjects: objects.handleList,
   getDeploymentObject: objects.handleGet,
   getDeploymentHealth: health.handleOfObject,
+  listAdminPaks: adminPaks.handleList,
+  createAdminPak: adminPaks.handleCreate,
+  rotateAdminPak: adminPaks.handleRotate,
+  revokeAdminPak: adminPaks.handleRevoke,
+  createSession: sessions.handleCreate,
+  deleteSession: sessions.handleDelete,
+  listAuditLogs: audit.handleList,
 }

@@ -1,0 +1,42 @@
+// Runs one measured program as a process of its own and tells its wall time, CPU and peak memory; what it prints last as JSON is
+// its own figure. Programs are measured apart, so that one's garbage is not the other's.
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+
+export interface Measured {
+  readonly seconds: number
+  readonly cpuSeconds: number
+  readonly peakMib: number
+  readonly output: string
+}
+
+export async function measure(command: string, args: readonly string[], env: Record<string, string> = {}): Promise<Measured> {
+  const started = performance.now()
+  const child = spawn(command, args, {
+    env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '/', ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let output = ''
+  let peakKib = 0
+  let ticks = 0
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
+  const sampling = setInterval(() => {
+    try {
+      peakKib = Math.max(peakKib, Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1] ?? 0))
+      const stat = readFileSync(`/proc/${child.pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
+      ticks = Number(stat[11]) + Number(stat[12])
+    } catch {
+      // It has ended between two samples.
+    }
+  }, 20)
+  const code = await new Promise<number | null>((resolve) => child.on('close', resolve))
+  clearInterval(sampling)
+  if (code !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${code}: ${output}`)
+  return { seconds: (performance.now() - started) / 1000, cpuSeconds: ticks / 100, peakMib: peakKib / 1024, output }
+}
+
+/** CPU seconds of a running process so far. */
+export function cpuSecondsOf(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
+  return (Number(stat[11]) + Number(stat[12])) / 100
+}

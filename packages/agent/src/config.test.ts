@@ -1,0 +1,90 @@
+import { readFileSync } from 'node:fs'
+import { loadConfig } from '@brokkr/runtime/config.ts'
+import { ConfigError } from '@brokkr/runtime/config-error.ts'
+import { listSettings } from '@brokkr/runtime/config-table.ts'
+import { expect, test } from 'vitest'
+import { agentTable, checkAgentConfig } from './config.ts'
+import { version } from './version.ts'
+
+const env = {
+  BROKKR__AGENT__BROKER_URL: 'https://brokkr.example.com',
+  BROKKR__AGENT__AGENT_NAME: 'edge',
+  BROKKR__AGENT__CLUSTER_NAME: 'berlin',
+  BROKKR__AGENT__PAK: 'brokkr_BRtest_key',
+}
+const load = (change: Record<string, string> = {}) => loadConfig({ table: agentTable, env: { ...env, ...change }, check: checkAgentConfig })
+
+test('the defaults are those of the documentation', async () => {
+  const { flat } = await load()
+  const given = new Set(['agent.broker_url', 'agent.agent_name', 'agent.cluster_name', 'agent.pak'])
+  expect(Object.fromEntries([...flat].filter(([path]) => !given.has(path)))).toEqual({
+    'agent.insecure_http': false,
+    'agent.ca_file': null,
+    'agent.server_name': null,
+    'agent.max_retries': 60,
+    'agent.request_timeout': 30,
+    'agent.polling_interval': 30,
+    'agent.transport': 'auto',
+    'agent.stream_dead_seconds': 45,
+    'agent.transport_retry_seconds': 600,
+    'agent.digest_interval': 300,
+    'agent.kubeconfig_path': null,
+    'agent.namespace': null,
+    'agent.health_host': null,
+    'agent.health_port': 8080,
+    'agent.stack_concurrency': 10,
+    'agent.apply_concurrency': 8,
+    'agent.kube_in_flight': 32,
+    'agent.dry_run': true,
+    'agent.field_validation': 'Strict',
+    'agent.crd_wait_seconds': 60,
+    'agent.retry_max_seconds': 300,
+    'agent.attempt_seconds': 900,
+    'agent.resync_interval': 600,
+    'agent.allowed_namespaces': [],
+    'agent.denied_kinds': [],
+    'agent.protected_namespaces': [],
+    'agent.adoption': 'unowned',
+    'agent.save_manifests': true,
+    'agent.shutdown_seconds': 20,
+    'log.level': 'info',
+    'log.format': 'json',
+  })
+})
+
+test.each([
+  ['https anywhere', 'https://brokkr.example.com/path', 'false', true],
+  ['plain HTTP to this machine', 'http://127.0.0.1:3000', 'false', true],
+  ['plain HTTP to this machine by name', 'http://localhost:3000', 'false', true],
+  ['plain HTTP to this machine, six', 'http://[::1]:3000', 'false', true],
+  ['plain HTTP to the network', 'http://brokkr.example.com', 'false', false],
+  ['plain HTTP to a name that only begins like this machine', 'http://localhost.example.com', 'false', false],
+  ['plain HTTP to the network, by the operator’s word', 'http://brokkr.example.com', 'true', true],
+  ['a key in the address', 'https://user:pw@brokkr.example.com', 'false', false],
+  ['another scheme', 'ftp://brokkr.example.com', 'false', false],
+])('broker_url: %s', async (_what, url, insecure, isGood) => {
+  const loaded = load({ BROKKR__AGENT__BROKER_URL: url, BROKKR__AGENT__INSECURE_HTTP: insecure })
+  if (isGood) expect((await loaded).value.agent.broker_url).toBe(url)
+  else await expect(loaded).rejects.toBeInstanceOf(ConfigError)
+})
+
+test('everything that is wrong is told at once, the key is not', async () => {
+  const text = await loadConfig({
+    table: agentTable,
+    env: { BROKKR__AGENT__HEALTH_PORT: '99999', BROKKR__AGENT__PAKK: 'canary' },
+    check: checkAgentConfig,
+  }).then(
+    () => 'loaded',
+    (thrown: Error) => thrown.message,
+  )
+  for (const word of ['agent.broker_url', 'agent.agent_name', 'agent.cluster_name', 'agent.pak', 'agent.health_port'])
+    expect(text).toContain(word)
+  expect(text).not.toContain('canary')
+})
+
+test('each setting has one place, and the version is that of the package', () => {
+  const paths = listSettings(agentTable).map(({ path }) => path)
+  expect(new Set(paths).size).toBe(paths.length)
+  const { version: packaged } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
+  expect(version).toBe(packaged)
+})

@@ -1,0 +1,85 @@
+// A complete list came: which stacks does it take away, and may it? Asks the cluster what we own, lets the guard judge, and
+// writes the answer into the map. Until then everything runs on.
+import type { StackId } from '@brokkr/contract/wire.ts'
+import { backoffDelayMs } from '@brokkr/runtime/backoff.ts'
+import type { Clock } from '@brokkr/runtime/clock.ts'
+import { errorText, toError } from '@brokkr/runtime/errors.ts'
+import type { Log } from '@brokkr/runtime/log.ts'
+import type { Verified } from '../follow/snapshot.ts'
+import type { WantedMap } from '../follow/wanted-map.ts'
+import type { AgentMetrics } from '../metrics.ts'
+import { guardRemovals } from '../reconcile/guard.ts'
+
+export interface RemovalDeps {
+  readonly map: () => WantedMap
+  readonly owned: (signal: AbortSignal) => Promise<ReadonlySet<string>>
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: AgentMetrics
+  readonly onDecided: (stackId: StackId) => void
+}
+
+/** The newest list counts; an older one that still waits for the cluster is dropped. */
+export class Removals {
+  readonly #deps: RemovalDeps
+  #judging = new AbortController()
+
+  constructor(deps: RemovalDeps) {
+    this.#deps = deps
+  }
+
+  take(list: Verified): void {
+    this.stop()
+    this.#judging = new AbortController()
+    const { signal } = this.#judging
+    this.#judge(list, signal).catch(
+      (error: unknown) => signal.aborted || this.#deps.log.error('removals not judged', { error: toError(error) }),
+    )
+  }
+
+  stop(): void {
+    this.#judging.abort(new Error('a newer list came'))
+  }
+
+  async #judge(list: Verified, signal: AbortSignal): Promise<void> {
+    const owned = await this.#owned(signal)
+    signal.throwIfAborted()
+    const { levels } = this.#deps.map()
+    const open = [...levels.leaving.values()].filter(({ decision }) => decision !== 'decided').map(({ stackId }) => stackId)
+    // What was put since the list was made is wanted, whatever the list says.
+    const isOpen = (stackId: string) => !list.mentioned.has(stackId as StackId) && !levels.wanted.has(stackId as StackId)
+    const dels = new Set([...list.dels].filter(isOpen))
+    const silent = new Set(
+      [...owned, ...open].filter((stackId) => isOpen(stackId) && !dels.has(stackId as StackId) && !this.#isDecided(stackId as StackId)),
+    )
+    const verdict = guardRemovals({ owned, dels, silent, allowRemovals: list.allowRemovals })
+    if (verdict.hold.length > 0)
+      this.#deps.log.warn('removal held by the guard', { held: verdict.hold.length, owned: owned.size, allowed: list.allowRemovals })
+    for (const stackId of verdict.remove) this.#decide(stackId as StackId, 'decided')
+    for (const stackId of verdict.hold) this.#decide(stackId as StackId, 'held')
+    this.#deps.metrics.pruneHeld.set(verdict.hold.length)
+  }
+
+  #isDecided(stackId: StackId): boolean {
+    return this.#deps.map().levels.leaving.get(stackId)?.decision === 'decided'
+  }
+
+  #decide(stackId: StackId, decision: 'decided' | 'held'): void {
+    const { levels } = this.#deps.map()
+    // Owned in the cluster and unknown to the map, as after a restart.
+    if (!levels.leaving.has(stackId)) levels.remove(stackId, 0, 'absent', 'undecided')
+    if (levels.decide(stackId, decision)) this.#deps.onDecided(stackId)
+  }
+
+  async #owned(signal: AbortSignal): Promise<ReadonlySet<string>> {
+    for (let failures = 0; ; failures++) {
+      try {
+        return await this.#deps.owned(signal)
+      } catch (error) {
+        signal.throwIfAborted()
+        if (failures === 0) this.#deps.log.warn('nothing is removed yet: the inventories cannot be listed', { why: errorText(error) })
+        await this.#deps.clock.sleep(backoffDelayMs({ baseMs: 1_000, maxMs: 60_000, jitter: 'equal' }, failures), signal)
+      }
+    }
+  }
+}

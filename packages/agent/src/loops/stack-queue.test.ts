@@ -1,0 +1,142 @@
+import { silentLog } from '@brokkr/runtime/log.ts'
+import { manualClock } from '@brokkr/testing/clock.ts'
+import { expect, test } from 'vitest'
+import { StackQueue, Superseded, type Turn } from './stack-queue.ts'
+
+const done: Turn = { next: 'done' }
+
+/** Work that ends when the test says so, by stack. */
+function bench(concurrency = 10) {
+  const clock = manualClock()
+  const queue = new StackQueue({ clock, log: silentLog }, { concurrency, attemptMs: 900_000, retryMaxMs: 300_000 })
+  const log: string[] = []
+  const open = new Map<string, { finish(turn?: Turn): void; signal: AbortSignal }>()
+  queue.start((stackId, signal) => {
+    log.push(`begin ${stackId}`)
+    const { promise, resolve } = Promise.withResolvers<Turn>()
+    signal.addEventListener('abort', () => {
+      log.push(`${(signal.reason as Error).name} ${stackId}`)
+      resolve(done)
+    })
+    open.set(stackId, { signal, finish: (turn = done) => resolve(turn) })
+    return promise.finally(() => open.delete(stackId))
+  })
+  const settle = () => clock.advance(0)
+  return { clock, queue, log, settle, open, finish: async (stackId: string, turn?: Turn) => (open.get(stackId)?.finish(turn), settle()) }
+}
+
+test('so many stacks in parallel, each by one worker at a time', async () => {
+  const { queue, open, settle, finish } = bench(3)
+  for (const stackId of ['a', 'b', 'c', 'd']) queue.newLevel(stackId, 'apply')
+  queue.again('a')
+  queue.again('a')
+  await settle()
+  expect([...open.keys()]).toEqual(['a', 'b', 'c'])
+  await finish('a')
+  expect([...open.keys()].toSorted()).toEqual(['b', 'c', 'd'])
+  await finish('b')
+  expect([...open.keys()].toSorted()).toEqual(['a', 'c', 'd'])
+})
+
+test('something newer ends the attempt and is looked at next; a second look does not disturb it', async () => {
+  const { queue, log, settle } = bench()
+  queue.newLevel('a', 'apply')
+  await settle()
+  queue.again('a')
+  await settle()
+  expect(log).toEqual(['begin a'])
+  for (let sequence = 0; sequence < 50; sequence++) queue.newLevel('a', 'apply')
+  await settle()
+  expect(log).toEqual(['begin a', 'Superseded a', 'begin a'])
+})
+
+test('failures are tried again after a growing pause, and news puts it back', async () => {
+  const { queue, clock, log, finish, settle } = bench()
+  const pauses: number[] = []
+  const retry: Turn = { next: 'retry', afterMs: undefined, told: (ms) => void pauses.push(ms) }
+  queue.newLevel('a', 'apply')
+  await settle()
+  for (let failure = 0; failure < 12; failure++) {
+    await finish('a', retry)
+    await clock.advance(300_000)
+  }
+  expect(log.length).toBe(13)
+  pauses.forEach((ms, index) => {
+    const step = Math.min(300_000, 1_000 * 2 ** index)
+    expect(ms).toBeGreaterThanOrEqual(step / 2)
+    expect(ms).toBeLessThanOrEqual(step)
+  })
+  queue.newLevel('a', 'apply')
+  await settle()
+  await finish('a', retry)
+  expect(pauses.at(-1)).toBeLessThanOrEqual(1_000)
+})
+
+test('an attempt that takes too long is ended', async () => {
+  const { queue, clock, log, settle } = bench()
+  queue.newLevel('a', 'apply')
+  await settle()
+  await clock.advance(900_000)
+  expect(log).toEqual(['begin a', 'AttemptTimeout a'])
+})
+
+test('a removal waits until the applies that came before it had their turn, and for no later ones', async () => {
+  const { queue, open, settle, finish } = bench()
+  queue.newLevel('put-1', 'apply')
+  queue.newLevel('put-2', 'apply')
+  await settle()
+  queue.newLevel('gone', 'remove')
+  queue.newLevel('put-3', 'apply')
+  queue.again('gone')
+  await settle()
+  expect([...open.keys()]).toEqual(['put-1', 'put-2', 'put-3'])
+  await finish('put-1', { next: 'retry', afterMs: undefined, told: () => undefined })
+  expect(open.has('gone')).toBe(false)
+  // A newer level of an apply still counts as the same turn.
+  queue.newLevel('put-2', 'apply')
+  await settle()
+  expect(open.has('gone')).toBe(false)
+  await finish('put-2')
+  expect(open.has('gone')).toBe(true)
+})
+
+test('a removal behind an apply that turns into a removal itself does not wait for ever', async () => {
+  const { queue, open, settle, finish } = bench(1)
+  queue.newLevel('busy', 'apply')
+  await settle()
+  queue.newLevel('a', 'apply')
+  queue.newLevel('b', 'remove')
+  queue.newLevel('a', 'remove')
+  await finish('busy')
+  await finish('a')
+  await finish('b')
+  expect(open.size).toBe(0)
+  queue.newLevel('c', 'remove')
+  await settle()
+  expect([...open.keys()]).toEqual(['c'])
+})
+
+test('stopping ends what runs and takes nothing new', async () => {
+  const { queue, open, settle } = bench()
+  queue.newLevel('a', 'apply')
+  await settle()
+  const { signal } = open.get('a')!
+  await queue.stop()
+  expect(signal.reason).not.toBeInstanceOf(Superseded)
+  queue.newLevel('b', 'apply')
+  await settle()
+  expect(open.size).toBe(0)
+})
+
+test('a turn that throws costs neither its worker nor its stack', async () => {
+  const clock = manualClock()
+  const queue = new StackQueue({ clock, log: silentLog }, { concurrency: 1, attemptMs: 1_000, retryMaxMs: 1_000 })
+  let turns = 0
+  queue.start(() => {
+    turns += 1
+    return turns === 1 ? Promise.reject(new Error('a bug')) : Promise.resolve(done)
+  })
+  queue.newLevel('a', 'apply')
+  await clock.advance(5_000)
+  expect(turns).toBe(2)
+})

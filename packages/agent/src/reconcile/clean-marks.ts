@@ -1,0 +1,84 @@
+// Which state of each member we last found right, so that a change by another hand can be told from our own writes and from
+// status. Metadata alone decides whether it is worth a look; the look itself is a dry run. In doubt it is.
+import { createHash } from 'node:crypto'
+import { applyEntryOf } from '@brokkr/kube/managed-fields.ts'
+import { identityKey, identityOf, type KubeObject, type ManagedFieldsEntry } from '@brokkr/kube/object.ts'
+import { FIELD_MANAGER } from './marks.ts'
+
+/** What a watch keeps of a member. */
+export interface Seen {
+  readonly key: string
+  readonly uid: string
+  readonly version: bigint
+  /** Equal prints: nobody changed anything but status in between. */
+  readonly print: string
+  /** Somebody wrote after our last apply. */
+  readonly isTouched: boolean
+}
+interface Mark {
+  readonly uid: string
+  readonly version: bigint
+  readonly print: string | null
+}
+
+export class CleanMarks {
+  readonly #marks = new Map<string, Mark>()
+  readonly #seen = new Map<string, Seen>()
+
+  /** The member is as it should be in this version, by our own write or by a dry run. */
+  mark(key: string, uid: string, resourceVersion: string): void {
+    const version = versionOf(resourceVersion)
+    const seen = this.#seen.get(key)
+    this.#marks.set(key, { uid, version, print: seen?.uid === uid && seen.version === version ? seen.print : null })
+  }
+
+  /** The object is gone; one made meanwhile under its name is another. */
+  forget(key: string, uid: string): void {
+    for (const known of [this.#marks, this.#seen]) if (known.get(key)?.uid === uid) known.delete(key)
+  }
+
+  /** Remembers what was seen, and says whether another hand may have changed the member. */
+  isSuspect(seen: Seen): boolean {
+    const before = this.#seen.get(seen.key)
+    if (!before || before.uid !== seen.uid || before.version <= seen.version) this.#seen.set(seen.key, seen)
+    const mark = this.#marks.get(seen.key)
+    const isSuspect = judge(seen, mark)
+    if (!isSuspect && !(mark?.uid === seen.uid && mark.version > seen.version)) this.#marks.set(seen.key, seen)
+    return isSuspect
+  }
+
+  get size(): number {
+    return Math.max(this.#marks.size, this.#seen.size)
+  }
+}
+
+function judge(seen: Seen, mark: Mark | undefined): boolean {
+  if (!mark || mark.uid !== seen.uid) return seen.isTouched
+  if (seen.version <= mark.version) return false
+  return mark.print === null ? seen.isTouched : mark.print !== seen.print
+}
+
+export function seenOf(object: KubeObject): Seen {
+  const { uid = '', resourceVersion = '', generation, deletionTimestamp, labels, annotations } = object.metadata
+  const entries = (object.metadata.managedFields ?? []).filter((entry) => entry.subresource !== 'status')
+  const print = createHash('sha256')
+    .update(JSON.stringify([uid, generation, deletionTimestamp, labels, annotations, entries]))
+    .digest('base64url')
+  return { key: identityKey(identityOf(object)), uid, version: versionOf(resourceVersion), print, isTouched: isTouched(object, entries) }
+}
+
+/** Times are whole seconds, so a write in the same second as ours counts as later. */
+function isTouched(object: KubeObject, entries: readonly ManagedFieldsEntry[]): boolean {
+  const own = applyEntryOf(object, FIELD_MANAGER)
+  if (!own) return true
+  const ownMs = timeOf(own)
+  return entries.some((entry) => entry !== own && timeOf(entry) >= ownMs)
+}
+
+const timeOf = ({ time }: ManagedFieldsEntry): number => {
+  const ms = Date.parse(time ?? '')
+  return Number.isNaN(ms) ? Number.POSITIVE_INFINITY : ms
+}
+
+/** Versions of one object are numbers that grow; anything else counts as the oldest, which only costs a look. */
+const versionOf = (resourceVersion: string): bigint => (/^\d{1,32}$/.test(resourceVersion) ? BigInt(resourceVersion) : 0n)

@@ -1,0 +1,157 @@
+import { expect, test } from 'vitest'
+import { type DesiredRules, desiredObjects, readObjects } from './desired.ts'
+
+const rules: DesiredRules = {
+  marks: {
+    stackId: 'stack',
+    agentId: 'agent',
+    applySetId: 'applyset-x-v1',
+    objectId: 'object',
+    checksum: 'sum',
+    hashKey: Buffer.alloc(32, 1),
+  },
+  policy: { allowedNamespaces: [], protectedNamespaces: ['brokkr'], deniedKinds: [] },
+  scope: ({ kind }) => ({ ConfigMap: 'namespaced', Secret: 'namespaced', Namespace: 'cluster', ClusterRole: 'cluster' })[kind] as never,
+  defaultNamespace: 'default',
+}
+
+function desired(text: string, change: Partial<DesiredRules> = {}) {
+  const read = readObjects(text)
+  return read.ok ? desiredObjects(read.objects, { ...rules, ...change }) : read
+}
+const objects = (text: string, change: Partial<DesiredRules> = {}) => {
+  const found = desired(text, change)
+  if (!found.ok) throw new Error(found.problem.message)
+  return found.objects
+}
+
+test('documents become objects: empty ones are passed over, lists expanded, namespaces filled in where the kind has one', () => {
+  const text = `
+# nothing
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a}
+---
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: web}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: web, namespace: ignored}}
+---
+`
+  expect(objects(text).map(({ key }) => key)).toEqual(['ConfigMap|default|a', 'ConfigMap|web|b', 'Namespace||web'])
+})
+
+test('a definition in the set tells the scope of its kind', () => {
+  const crd = (scope: string) =>
+    `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.example.com}, spec: {group: example.com, scope: ${scope}, names: {kind: Widget}}}`
+  const widget = '{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}}'
+  expect(objects(`${crd('Namespaced')}\n---\n${widget}`)[1]?.key).toBe('Widget.example.com|default|w')
+  expect(objects(`${crd('Cluster')}\n---\n${widget}`)[1]?.key).toBe('Widget.example.com||w')
+  expect(objects(widget)[0]?.key).toBe('Widget.example.com||w')
+})
+
+test('every object carries the marks, the revision among them; pod templates are left alone', () => {
+  const [object] = objects(
+    '{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {app: x}, annotations: {note: why}}, template: {metadata: {labels: {app: x}}}}',
+  )
+  expect(object?.object).toEqual({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: {
+      name: 'a',
+      namespace: 'default',
+      labels: {
+        app: 'x',
+        'brokkr.io/stack': 'stack',
+        'brokkr.io/owner-id': 'agent',
+        'brokkr.io/deployment-object-id': 'object',
+        'applyset.kubernetes.io/part-of': 'applyset-x-v1',
+      },
+      annotations: {
+        note: 'why',
+        'k8s.brokkr.io/stack': 'stack',
+        'brokkr.io/owner-id': 'agent',
+        'brokkr.io/deployment-object-id': 'object',
+        'k8s.brokkr.io/deployment-checksum': 'sum',
+        'k8s.brokkr.io/last-config-applied': 'sum',
+        'brokkr.io/applied-hash': object?.hash,
+      },
+    },
+    template: { metadata: { labels: { app: 'x' } } },
+  })
+})
+
+const map = (body: string, metadata = '') => `{apiVersion: v1, kind: ConfigMap, metadata: {name: a${metadata}}, data: ${body}}`
+const hash = (text: string, marks: Partial<DesiredRules['marks']> = {}) => objects(text, { marks: { ...rules.marks, ...marks } })[0]?.hash
+test.each([
+  ['another order of keys is the same', map('{x: "1", z: "2"}'), map('{z: "2", x: "1"}'), {}, true],
+  ['another revision is the same', map('{x: "1"}'), map('{x: "1"}'), { objectId: 'later', checksum: 'other' }, true],
+  [
+    'a revision mark in the manifest is the same',
+    map('{x: "1"}', ', labels: {brokkr.io/deployment-object-id: z}'),
+    map('{x: "1"}'),
+    {},
+    true,
+  ],
+  [
+    'a checksum of another revision in the manifest is the same',
+    map('{x: "1"}', ', annotations: {k8s.brokkr.io/deployment-checksum: z, brokkr.io/applied-hash: z}'),
+    map('{x: "1"}'),
+    {},
+    true,
+  ],
+  ['other content is not', map('{x: "1"}'), map('{x: "2"}'), {}, false],
+  ['another label is not', map('{}'), map('{}', ', labels: {b: c}'), {}, false],
+  ['another stack is not', map('{}'), map('{}'), { stackId: 'other' }, false],
+  ['another key is not', map('{}'), map('{}'), { hashKey: Buffer.alloc(32, 2) }, false],
+])('hash: %s', (_what, one, two, marks, same) => {
+  expect(hash(one) === hash(two, marks)).toBe(same)
+})
+
+test('reserved keys of the manifest give way and are named', () => {
+  const [object] = objects(map('{}', ', labels: {brokkr.io/owner-id: me}, annotations: {brokkr.io/applied-hash: x}'))
+  expect(object?.object.metadata.labels?.['brokkr.io/owner-id']).toBe('agent')
+  expect(object?.overwritten).toEqual(['label brokkr.io/owner-id', 'annotation brokkr.io/applied-hash'])
+})
+
+test.each([
+  ['text that is no YAML', '{a: [', 'invalid', /line 2, column 1/],
+  ['a document that is no object', '- a', 'invalid', /not a map/],
+  ['no kind', '{apiVersion: v1, metadata: {name: a}}', 'invalid', /document 1 .*kind is missing/],
+  ['no metadata', '{apiVersion: v1, kind: X}', 'invalid', /metadata is missing/],
+  ['no name', '{apiVersion: v1, kind: X, metadata: {generateName: a-}}', 'invalid', /metadata.name is missing/],
+  [
+    'labels that are a list',
+    '{apiVersion: v1, kind: X, metadata: {name: a, labels: [a]}}',
+    'invalid',
+    /metadata.labels is not a map of texts/,
+  ],
+  ['a label that is a number', '{apiVersion: v1, kind: X, metadata: {name: a, labels: {a: 1}}}', 'invalid', /metadata.labels/],
+  [
+    'the same object twice',
+    `${map('{}')}\n---\n${map('{}', ', namespace: default')}`,
+    'invalid',
+    /ConfigMap default\/a stands in the manifest twice/,
+  ],
+  ['the agent’s own namespace', map('{}', ', namespace: brokkr'), 'outside_scope', /namespace brokkr is protected/],
+  ['the protected Namespace itself', '{apiVersion: v1, kind: Namespace, metadata: {name: brokkr}}', 'outside_scope', /protected/],
+])('%s is refused before any request, and the text tells where', (_what, text, code, message) => {
+  const found = desired(text)
+  expect(found.ok ? null : found.problem).toMatchObject({ phase: 'failed', code, message: expect.stringMatching(message) })
+})
+
+test('policy: denied kinds and namespaces that are not allowed', () => {
+  const policy = { allowedNamespaces: ['web'], protectedNamespaces: [], deniedKinds: ['Secret', 'ClusterRole.rbac.authorization.k8s.io'] }
+  const text = `${map('{}', ', namespace: shop')}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: web}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: r}}`
+  const found = desired(text, { policy })
+  const message = found.ok ? '' : found.problem.message
+  expect(message).toContain('writes only to web')
+  expect(message).toContain('does not write Secret')
+  expect(message).toContain('does not write ClusterRole.rbac.authorization.k8s.io')
+})

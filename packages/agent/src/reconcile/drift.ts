@@ -1,0 +1,114 @@
+// Watches the members of all stacks, metadata alone, one watch per kind in use, and tells which member another hand may have
+// changed or taken away. It decides nothing: whoever is told looks again, and a dry run says whether anything differs.
+import { type Informer, startInformer } from '@brokkr/kube/informer.ts'
+import type { Change } from '@brokkr/kube/informer-cache.ts'
+import type { Kube } from '@brokkr/kube/kube.ts'
+import { apiVersionOf, type GroupKind, groupKindText, selectorOf } from '@brokkr/kube/object.ts'
+import type { Clock } from '@brokkr/runtime/clock.ts'
+import { errorText } from '@brokkr/runtime/errors.ts'
+import type { Log } from '@brokkr/runtime/log.ts'
+import { type CleanMarks, type Seen, seenOf } from './clean-marks.ts'
+import { OWNER_LABEL } from './marks.ts'
+import type { MemberIndex } from './member-index.ts'
+
+export interface DriftDeps {
+  readonly kube: Kube
+  readonly clock: Clock
+  readonly log: Log
+  readonly members: MemberIndex
+  readonly clean: CleanMarks
+}
+export interface DriftWatch {
+  /** While a stack is worked on, what is seen of it is kept: our own writes look like anybody's until they are marked. */
+  pause(stackId: string): void
+  resume(stackId: string): void
+  /** Starts watches that could not start before, as for a kind that was not served. */
+  refresh(): void
+  stop(): Promise<void>
+}
+
+export function startDriftWatch(deps: DriftDeps, agentId: string, onSuspect: (stackId: string, key: string) => void): DriftWatch {
+  const watch = new Watch(deps, agentId, onSuspect)
+  deps.members.onKinds(() => watch.refresh())
+  watch.refresh()
+  return watch
+}
+
+class Watch implements DriftWatch {
+  readonly #deps: DriftDeps
+  readonly #agentId: string
+  readonly #onSuspect: (stackId: string, key: string) => void
+  /** Null while the kind is looked up. */
+  readonly #informers = new Map<string, Informer<Seen> | null>()
+  readonly #paused = new Map<string, Map<string, Change<Seen>>>()
+  #isStopped = false
+
+  constructor(deps: DriftDeps, agentId: string, onSuspect: (stackId: string, key: string) => void) {
+    this.#deps = deps
+    this.#agentId = agentId
+    this.#onSuspect = onSuspect
+  }
+
+  pause(stackId: string): void {
+    this.#paused.set(stackId, new Map())
+  }
+
+  resume(stackId: string): void {
+    const kept = this.#paused.get(stackId)
+    this.#paused.delete(stackId)
+    for (const change of kept?.values() ?? []) this.#take(change)
+  }
+
+  refresh(): void {
+    if (this.#isStopped) return
+    const kinds = new Map(this.#deps.members.kinds().map((kind) => [groupKindText(kind), kind]))
+    for (const [name, kind] of kinds) if (!this.#informers.has(name)) void this.#start(name, kind)
+    for (const [name, informer] of this.#informers) {
+      if (kinds.has(name) || informer === null) continue
+      this.#informers.delete(name)
+      void informer.stop()
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    await Promise.all([...this.#informers.values()].filter((informer) => informer !== null).map((informer) => informer.stop()))
+  }
+
+  async #start(name: string, kind: GroupKind): Promise<void> {
+    const { kube, clock, log } = this.#deps
+    this.#informers.set(name, null)
+    try {
+      const { group, version } = await kube.discovery.resolveGroupKind(kind)
+      if (this.#isStopped) return
+      const informer = startInformer(
+        { kube, clock, log },
+        {
+          kind: { apiVersion: apiVersionOf(group, version), kind: kind.kind },
+          labelSelector: selectorOf({ [OWNER_LABEL]: this.#agentId }),
+          metadataOnly: true,
+          project: seenOf,
+        },
+      )
+      this.#informers.set(name, informer)
+      informer.onChange((change) => this.#take(change))
+    } catch (error) {
+      this.#informers.delete(name)
+      log.debug('kind not watched yet', { kind: name, why: errorText(error) })
+    }
+  }
+
+  #take(change: Change<Seen>): void {
+    const { type, value } = change
+    // By name alone: an object that the stack makes anew right now has a uid that nobody has noted yet.
+    const busy = this.#deps.members.holdersOf(value.key).find((stackId) => this.#paused.has(stackId))
+    if (busy !== undefined) {
+      this.#paused.get(busy)?.set(`${value.key} ${value.uid}`, change)
+      return
+    }
+    const stacks = this.#deps.members.stacksOf(value.key, value.uid)
+    if (type === 'deleted') this.#deps.clean.forget(value.key, value.uid)
+    if (stacks.length === 0 || (type !== 'deleted' && !this.#deps.clean.isSuspect(value))) return
+    for (const stackId of stacks) this.#onSuspect(stackId, value.key)
+  }
+}

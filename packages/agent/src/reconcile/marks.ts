@@ -1,0 +1,97 @@
+// What the agent writes on every object it manages, so that it is known as ours later: whose, of which stack, of which revision,
+// and a keyed hash of what was wanted. The hash covers the content and the marks that stay, never the revision, so that a new
+// revision rewrites only what it changes. Pure.
+import { createHmac } from 'node:crypto'
+import { PART_OF_LABEL } from '@brokkr/kube/applyset.ts'
+import { encodeJson } from '@brokkr/kube/json.ts'
+import type { KubeObject } from '@brokkr/kube/object.ts'
+
+export const STACK_LABEL = 'brokkr.io/stack'
+export const OWNER_LABEL = 'brokkr.io/owner-id'
+export const OBJECT_LABEL = 'brokkr.io/deployment-object-id'
+export const HASH_ANNOTATION = 'brokkr.io/applied-hash'
+const stackAnnotation = 'k8s.brokkr.io/stack'
+const checksumAnnotations = ['k8s.brokkr.io/deployment-checksum', 'k8s.brokkr.io/last-config-applied'] as const
+
+export const ADOPT = 'brokkr.io/adopt'
+export const PRUNE = { annotation: 'brokkr.io/prune', value: 'disabled' }
+export const REPLACE = 'brokkr.io/replace'
+
+export const FIELD_MANAGER = 'brokkr-agent'
+/** Fields that agents of the first version wrote become ours at the first apply. */
+export const EARLIER_MANAGERS = ['brokkr-controller']
+
+export interface Marks {
+  readonly stackId: string
+  readonly agentId: string
+  readonly applySetId: string
+  readonly objectId: string
+  readonly checksum: string
+  /** Keyed: a plain hash of a Secret could be guessed from outside. */
+  readonly hashKey: Buffer
+}
+export interface Stamped {
+  readonly object: KubeObject
+  readonly hash: string
+  /** Keys of the manifest that ours took the place of. */
+  readonly overwritten: readonly string[]
+}
+
+export function stamp(object: KubeObject, marks: Marks): Stamped {
+  const stable = withMarks(object, stableLabels(marks), { [stackAnnotation]: marks.stackId, [OWNER_LABEL]: marks.agentId })
+  const hash = hashOf(marks.hashKey, without(stable))
+  const annotations = {
+    [OBJECT_LABEL]: marks.objectId,
+    [HASH_ANNOTATION]: hash,
+    ...Object.fromEntries(checksumAnnotations.map((key) => [key, marks.checksum])),
+  }
+  return { object: withMarks(stable, { [OBJECT_LABEL]: marks.objectId }, annotations), hash, overwritten: reservedIn(object) }
+}
+
+/** Labels that every live member must carry before it may be touched as ours. */
+export const stableLabels = (marks: Pick<Marks, 'stackId' | 'agentId' | 'applySetId'>): Record<string, string> => ({
+  [STACK_LABEL]: marks.stackId,
+  [OWNER_LABEL]: marks.agentId,
+  [PART_OF_LABEL]: marks.applySetId,
+})
+
+const reservedLabels = [STACK_LABEL, OWNER_LABEL, OBJECT_LABEL, PART_OF_LABEL]
+const reservedAnnotations = [stackAnnotation, OWNER_LABEL, OBJECT_LABEL, HASH_ANNOTATION, ...checksumAnnotations]
+
+function reservedIn({ metadata }: KubeObject): string[] {
+  const labels = reservedLabels.filter((key) => key in (metadata.labels ?? {})).map((key) => `label ${key}`)
+  return [...labels, ...reservedAnnotations.filter((key) => key in (metadata.annotations ?? {})).map((key) => `annotation ${key}`)]
+}
+
+const withMarks = (object: KubeObject, labels: Record<string, string>, annotations: Record<string, string>): KubeObject => ({
+  ...object,
+  metadata: {
+    ...object.metadata,
+    labels: { ...object.metadata.labels, ...labels },
+    annotations: { ...object.metadata.annotations, ...annotations },
+  },
+})
+
+/** A manifest that carries a revision's marks itself must not make the hash depend on them. */
+function without(object: KubeObject): KubeObject {
+  const { [OBJECT_LABEL]: _object, ...labels } = object.metadata.labels ?? {}
+  const annotations = { ...object.metadata.annotations }
+  for (const key of [OBJECT_LABEL, HASH_ANNOTATION, ...checksumAnnotations]) delete annotations[key]
+  return { ...object, metadata: { ...object.metadata, labels, annotations } }
+}
+
+const hashOf = (key: Buffer, object: KubeObject): string =>
+  createHmac('sha256', key)
+    .update(encodeJson(sorted(object)))
+    .digest('hex')
+
+/** The order of keys in a manifest means nothing. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, item]) => [key, sorted(item)]),
+  )
+}

@@ -1,0 +1,79 @@
+// The inventories of all stacks in memory: which objects are members, of which stack, under which uid. Filled from the parents
+// at start and with every look; what is in the cluster stays the truth.
+import { type Member, parseGroupKind } from '@brokkr/kube/applyset.ts'
+import { type GroupKind, groupKindText, identityKey } from '@brokkr/kube/object.ts'
+
+export class MemberIndex {
+  readonly #byStack = new Map<string, readonly Member[]>()
+  /** Key → stack → uid: two stacks may name one object while it changes hands. */
+  readonly #byKey = new Map<string, Map<string, string | undefined>>()
+  readonly #kindCounts = new Map<string, number>()
+  readonly #listeners = new Set<() => void>()
+
+  /** Called when a kind has come into use or gone out of it. */
+  onKinds(listener: () => void): void {
+    this.#listeners.add(listener)
+  }
+
+  set(stackId: string, members: readonly Member[]): void {
+    const before = this.#byStack.get(stackId) ?? []
+    this.#byStack.set(stackId, members)
+    // The new ones first, so that a kind that stays in use never seems to go.
+    const came = members.filter((member) => this.#add(stackId, member)).length
+    const kept = new Set(members.map(identityKey))
+    const went = before.filter((member) => this.#subtract(stackId, member, kept)).length
+    if (came + went > 0) for (const listener of this.#listeners) listener()
+  }
+
+  delete(stackId: string): void {
+    this.set(stackId, [])
+    this.#byStack.delete(stackId)
+  }
+
+  get size(): number {
+    return this.#byKey.size
+  }
+
+  /** The stacks that hold this very object; a planned member without uid counts as it. */
+  stacksOf(key: string, uid: string): string[] {
+    return [...(this.#byKey.get(key) ?? [])].filter(([, known]) => known === undefined || known === uid).map(([stackId]) => stackId)
+  }
+
+  /** The stacks that name such an object, under whatever uid: it may just be made anew. */
+  holdersOf(key: string): string[] {
+    return [...(this.#byKey.get(key)?.keys() ?? [])]
+  }
+
+  kinds(): GroupKind[] {
+    return [...this.#kindCounts.keys()].map(parseGroupKind)
+  }
+
+  /** Whether a stack other than this one has such a member. */
+  isUsedByOthers(stackId: string, is: (member: Member) => boolean): boolean {
+    return [...this.#byStack].some(([other, members]) => other !== stackId && members.some(is))
+  }
+
+  /** True: the first of its kind. */
+  #add(stackId: string, member: Member): boolean {
+    const key = identityKey(member)
+    const stacks = this.#byKey.get(key) ?? new Map<string, string | undefined>()
+    this.#byKey.set(key, stacks.set(stackId, member.uid))
+    const kind = groupKindText(member)
+    const count = (this.#kindCounts.get(kind) ?? 0) + 1
+    this.#kindCounts.set(kind, count)
+    return count === 1
+  }
+
+  /** True: the last of its kind. */
+  #subtract(stackId: string, member: Member, kept: ReadonlySet<string>): boolean {
+    const key = identityKey(member)
+    const stacks = kept.has(key) ? undefined : this.#byKey.get(key)
+    stacks?.delete(stackId)
+    if (stacks?.size === 0) this.#byKey.delete(key)
+    const kind = groupKindText(member)
+    const count = (this.#kindCounts.get(kind) ?? 1) - 1
+    if (count > 0) this.#kindCounts.set(kind, count)
+    else this.#kindCounts.delete(kind)
+    return count <= 0
+  }
+}

@@ -1,0 +1,90 @@
+import type { NewAgentEvent } from '@brokkr/contract/event.ts'
+import type { StackReport } from '@brokkr/contract/stream.ts'
+import type { StackId } from '@brokkr/contract/wire.ts'
+import { createMetrics } from '@brokkr/runtime/metrics.ts'
+import { expect, test } from 'vitest'
+import { agentMetrics } from '../metrics.ts'
+import { Outbox } from './outbox.ts'
+
+const row = (stack: string, rev: number, change: Partial<StackReport> = {}): StackReport => ({
+  stack_id: stack as StackId,
+  rev,
+  object_id: null,
+  phase: 'applied',
+  attempts: 1,
+  observed_at: '2026-01-01T00:00:00Z',
+  ...change,
+})
+const event = (id: string, object = 'o'): NewAgentEvent =>
+  ({ id, agent_id: 'a', deployment_object_id: object, event_type: 'X', status: 'SUCCESS' }) as NewAgentEvent
+function outbox() {
+  const made = new Outbox({ metrics: agentMetrics(createMetrics()) })
+  let news = 0
+  made.onNews(() => (news += 1))
+  return { made, news: () => news }
+}
+
+test('of each stack only the newest row waits, and the same again is no news', () => {
+  const { made, news } = outbox()
+  made.report(row('s', 1))
+  made.report(row('s', 2))
+  made.report(row('s', 2, { observed_at: '2026-02-02T00:00:00Z' }))
+  expect(made.nextRows(10).map(({ rev }) => rev)).toEqual([2])
+  made.rowsDone(made.nextRows(10))
+  made.report(row('s', 2))
+  expect([made.nextRows(10), made.isEmpty, news()]).toEqual([[], true, 2])
+})
+
+test('"under way" is told with the next round and wakes nobody', () => {
+  const { made, news } = outbox()
+  made.report(row('s', 1, { phase: 'pending', code: 'applying' }))
+  expect([made.nextRows(10).length, news()]).toEqual([1, 0])
+})
+
+test('a row that came while an older one travelled is told next', () => {
+  const { made } = outbox()
+  made.report(row('s', 1))
+  const travelling = made.nextRows(10)
+  made.report(row('s', 2))
+  made.rowsDone(travelling)
+  expect(made.nextRows(10).map(({ rev }) => rev)).toEqual([2])
+})
+
+test('the row of a removal waits for its event and is forgotten once told', () => {
+  const { made } = outbox()
+  made.event(event('e'))
+  made.report(row('s', 1, { phase: 'removed' }), { after: 'e', isLast: true })
+  expect(made.nextRows(10)).toEqual([])
+  made.eventDone(event('e'))
+  made.rowsDone(made.nextRows(10))
+  made.tellAllAgain()
+  expect(made.isEmpty).toBe(true)
+})
+
+test('a broker of another history is told everything again', () => {
+  const { made } = outbox()
+  made.report(row('s', 1))
+  made.report(row('t', 1))
+  made.rowsDone(made.nextRows(10))
+  made.report(row('t', 2))
+  made.tellAllAgain()
+  expect(
+    made
+      .nextRows(10)
+      .map(({ stack_id, rev }) => `${stack_id} ${rev}`)
+      .toSorted(),
+  ).toEqual(['s 1', 't 2'])
+})
+
+test('events keep their order, and at the bound the oldest of the object that fills it goes', () => {
+  const { made } = outbox()
+  for (let n = 0; n < 9_999; n++) made.event(event(`quiet ${n}`, 'quiet'))
+  made.event(event('first', 'noisy'))
+  made.event(event('second', 'noisy'))
+  const ids: (string | undefined)[] = []
+  for (let next = made.nextEvent(); next; next = made.nextEvent()) {
+    ids.push(next.id)
+    made.eventDone(next)
+  }
+  expect([ids.length, ids[0], ids.at(-1), ids.includes('first')]).toEqual([10_000, 'quiet 0', 'second', false])
+})

@@ -1,0 +1,25 @@
+// Takes the values of Secrets out of texts that others wrote: an admission refusal may quote what it refused. Pure.
+import { fieldsAt } from '@brokkr/kube/fields.ts'
+import type { Fields, KubeObject } from '@brokkr/kube/object.ts'
+
+/** Shorter values would blot out half of every sentence, and nobody can hide a value of three characters anyway. */
+const charsMin = 4
+
+export function scrub(text: string, objects: readonly KubeObject[]): string {
+  const values = objects.filter(({ kind, apiVersion }) => kind === 'Secret' && apiVersion === 'v1').flatMap(valuesOf)
+  const longFirst = [...new Set(values)].filter((value) => value.length >= charsMin).toSorted((a, b) => b.length - a.length)
+  return longFirst.reduce((cleaned, value) => cleaned.replaceAll(value, '***'), text)
+}
+
+function valuesOf(secret: KubeObject): string[] {
+  const plain = texts(fieldsAt(secret, 'stringData'))
+  const encoded = texts(fieldsAt(secret, 'data'))
+  const decoded = encoded.map((value) => Buffer.from(value, 'base64').toString('utf8'))
+  return [...plain, ...encoded, ...decoded, ...plain.map((value) => Buffer.from(value).toString('base64'))]
+}
+
+/** A number where a text belongs is refused by the API server, in words that quote it. */
+const texts = (fields: Fields | undefined): string[] =>
+  Object.values(fields ?? {}).flatMap((value) =>
+    typeof value === 'string' ? [value] : typeof value === 'number' || typeof value === 'bigint' ? [`${value}`] : [],
+  )

@@ -1,0 +1,143 @@
+// The parent of each stack in the agent's own namespace: a Secret with the inventory, the revision in force and the manifest.
+// Reading and writing goes through the ApplySet of packages/kube; this file knows what else stands in it.
+import { type ApplySet, applySetId, emptyApplySet, ID_LABEL, type ParentForm } from '@brokkr/kube/applyset.ts'
+import { listApplySets, readApplySet, removeApplySet, saveApplySet } from '@brokkr/kube/applyset-store.ts'
+import type { Kube } from '@brokkr/kube/kube.ts'
+import { selectorOf } from '@brokkr/kube/object.ts'
+import { API_RETRY, retrying } from '@brokkr/kube/retry.ts'
+import type { Clock } from '@brokkr/runtime/clock.ts'
+import { Terminal } from '@brokkr/runtime/errors.ts'
+import { z } from 'zod'
+import { FIELD_MANAGER, OWNER_LABEL, STACK_LABEL } from './marks.ts'
+
+const stateVersion = 1
+const StackState = z.object({
+  version: z.int(),
+  agent_id: z.string(),
+  stack_id: z.string(),
+  deployment_object_id: z.string(),
+  sequence_id: z.int(),
+  rev: z.int(),
+  checksum: z.string(),
+  drift: z.string(),
+  /** How the revision's arrival was told; told again after a restart, under the same id. */
+  event: z.object({ id: z.string(), type: z.string(), at: z.string() }),
+})
+/** The revision in force. */
+export type StackState = z.output<typeof StackState>
+
+export interface StackParent {
+  readonly set: ApplySet
+  /** Null: nothing was ever completely applied. */
+  readonly state: StackState | null
+}
+
+const prefix = 'brokkr-stack-'
+const stateFile = 'state.json'
+const manifestFile = 'manifest.yaml.gz'
+const secretBytes = 900 * 1024
+const memberBytes = 64
+
+export class StackParents {
+  readonly #deps: { kube: Kube; clock: Clock }
+  readonly #at: { namespace: string; agentId: string; tooling: string; savesManifests: boolean }
+
+  readonly #unsaved = new Set<string>()
+
+  constructor(deps: { kube: Kube; clock: Clock }, at: { namespace: string; agentId: string; tooling: string; savesManifests: boolean }) {
+    this.#deps = deps
+    this.#at = at
+  }
+
+  setId(stackId: string): string {
+    return applySetId(this.#parentAt(stackId))
+  }
+
+  /** An empty set when there is no parent yet. Throws ForeignApplySet for one that is not ours. */
+  async read(stackId: string, signal: AbortSignal): Promise<StackParent & { readonly exists: boolean }> {
+    const set = await readApplySet(this.#deps, this.#parentAt(stackId), this.#form(stackId), { signal })
+    return set ? { set, state: stateOf(set), exists: true } : { set: emptyApplySet(this.#parentAt(stackId)), state: null, exists: false }
+  }
+
+  /** Every stack of ours with its inventory. */
+  async all(signal: AbortSignal): Promise<{ stackId: string; parent: StackParent }[]> {
+    const at = { namespace: this.#at.namespace, labels: { [OWNER_LABEL]: this.#at.agentId } }
+    const { sets } = await listApplySets(this.#deps, at, this.#form(''), { signal })
+    const parents = sets.filter(({ name }) => name.startsWith(prefix))
+    return parents.map((set) => ({ stackId: set.name.slice(prefix.length), parent: { set, state: readState(set) } }))
+  }
+
+  /** Only their ids, read by metadata: what stands in the cluster under our name. */
+  async owned(signal: AbortSignal): Promise<Set<string>> {
+    const labelSelector = `${selectorOf({ [OWNER_LABEL]: this.#at.agentId })},${ID_LABEL}`
+    const { items } = await this.#deps.kube.list(
+      { apiVersion: 'v1', kind: 'Secret' },
+      { namespace: this.#at.namespace, labelSelector, metadataOnly: true, signal },
+    )
+    const names = items.map(({ metadata }) => metadata.name).filter((name) => name.startsWith(prefix))
+    return new Set(names.map((name) => name.slice(prefix.length)))
+  }
+
+  /** Members only; the revision in force stays what it was. */
+  async save(stackId: string, set: ApplySet, signal: AbortSignal): Promise<void> {
+    const call = { fieldManager: FIELD_MANAGER }
+    await retrying(this.#deps, API_RETRY, () => saveApplySet(this.#deps, set, this.#form(stackId), call), signal)
+  }
+
+  /** Stacks whose manifest is too large to be kept along. */
+  get unsavedCount(): number {
+    return this.#unsaved.size
+  }
+
+  async saveRevision(
+    stackId: string,
+    set: ApplySet,
+    revision: { state: Omit<StackState, 'version'>; manifest: Buffer },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const fits = set.members.length * memberBytes + revision.manifest.length <= secretBytes
+    const { [manifestFile]: _old, ...rest } = set.data
+    const state = Buffer.from(JSON.stringify({ ...revision.state, version: stateVersion } satisfies StackState))
+    const data = { ...rest, [stateFile]: state, ...(this.#at.savesManifests && fits ? { [manifestFile]: revision.manifest } : {}) }
+    await this.save(stackId, { ...set, data }, signal)
+    if (fits) this.#unsaved.delete(stackId)
+    else this.#unsaved.add(stackId)
+  }
+
+  async remove(stackId: string): Promise<void> {
+    await removeApplySet(this.#deps, this.#parentAt(stackId))
+    this.#unsaved.delete(stackId)
+  }
+
+  #parentAt(stackId: string): { name: string; namespace: string } {
+    return { name: `${prefix}${stackId}`, namespace: this.#at.namespace }
+  }
+
+  #form(stackId: string): ParentForm {
+    const labels = { [OWNER_LABEL]: this.#at.agentId, [STACK_LABEL]: stackId }
+    return { tooling: this.#at.tooling, type: 'brokkr.io/stack', labels }
+  }
+}
+
+/** What a later release wrote is not ours to rewrite. */
+function stateOf(set: ApplySet): StackState | null {
+  const state = readState(set)
+  if (state === null || state.version <= stateVersion) return state
+  throw new Terminal(
+    `Secret ${set.namespace}/${set.name} was written by a later release of the agent (version ${state.version}): run that release, this one leaves it alone`,
+  )
+}
+
+/** Unreadable counts as absent. */
+function readState(set: ApplySet): StackState | null {
+  const parsed = StackState.safeParse(parseOrNull(set.data[stateFile]))
+  return parsed.success ? parsed.data : null
+}
+
+function parseOrNull(bytes: Buffer | undefined): unknown {
+  try {
+    return bytes === undefined ? null : JSON.parse(bytes.toString('utf8'))
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,79 @@
+import { loadConfig } from '@brokkr/runtime/config.ts'
+import { silentLog } from '@brokkr/runtime/log.ts'
+import { manualClock } from '@brokkr/testing/clock.ts'
+import { expect, test } from 'vitest'
+import { agentTable, checkAgentConfig } from './config.ts'
+import { signIn } from './session.ts'
+import { type Answering, json, scriptedBroker } from './test-parts/scripted-broker.ts'
+
+const id = '0a000000-0000-4000-8000-000000000001'
+const env = {
+  BROKKR__AGENT__BROKER_URL: 'http://127.0.0.1:1',
+  BROKKR__AGENT__AGENT_NAME: 'edge',
+  BROKKR__AGENT__CLUSTER_NAME: 'berlin',
+  BROKKR__AGENT__PAK: 'brokkr_BRtest_key',
+  BROKKR__AGENT__MAX_RETRIES: '3',
+}
+const known: Answering = (_request, response, url) =>
+  url.pathname.endsWith('/auth/pak')
+    ? json(response, 200, { admin: false, agent: id, generator: null, readonly: false })
+    : json(response, 200, { id, name: 'edge', cluster_name: 'berlin' })
+
+async function signingIn(answer: Answering) {
+  const server = await scriptedBroker(answer)
+  const { value: config } = await loadConfig({ table: agentTable, env, check: checkAgentConfig })
+  const clock = manualClock()
+  const waits: string[] = []
+  const stopping = new AbortController()
+  const deps = { broker: await server.connect(), clock, log: silentLog, onWaiting: (why: string) => void waits.push(why) }
+  const result = signIn(deps, config, stopping.signal).then(
+    (session) => session.agentId,
+    (error: Error) => error.message,
+  )
+  return { server, clock, waits, result, stop: () => stopping.abort(new Error('stopped')) }
+}
+
+test('the key tells who we are, and the broker’s record must be ours', async () => {
+  const { result, server } = await signingIn(known)
+  expect(await result).toBe(id)
+  expect(server.requests.map(({ method, url }) => `${method} ${url.pathname}`)).toEqual([
+    'POST /api/v1/auth/pak',
+    `GET /api/v1/agents/${id}`,
+  ])
+})
+
+test.each([
+  ['a key of somebody who is no agent', { admin: true, agent: null }, {}, 'is not an agent'],
+  ['another name', { agent: id }, { name: 'other', cluster_name: 'berlin' }, 'belongs to agent other of cluster berlin'],
+  ['another cluster', { agent: id }, { name: 'edge', cluster_name: 'paris' }, 'but the configuration says edge of berlin'],
+])('%s ends the start', async (_what, pak, agent, message) => {
+  const { result } = await signingIn((_request, response, url) => json(response, 200, url.pathname.endsWith('/auth/pak') ? pak : agent))
+  expect(await result).toContain(message)
+})
+
+/** Moves time on until the promise settles. */
+async function settled<T>(result: Promise<T>, clock: ReturnType<typeof manualClock>): Promise<T> {
+  const stop = new AbortController()
+  void result.finally(() => stop.abort())
+  while (!stop.signal.aborted) {
+    await clock.advance(500)
+    await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+  return result
+}
+
+test('a broker that is not up yet is asked again, and given up after so many tries', async () => {
+  const { result, clock, server, waits } = await signingIn((_request, response) => json(response, 503, {}))
+  expect(await settled(result, clock)).toContain('did not answer in 4 tries')
+  expect(server.requests.length).toBe(4)
+  expect(waits[0]).toContain('does not answer')
+})
+
+test('a refused key is not given up: somebody may renew it', async () => {
+  const { result, clock, server, waits } = await signingIn((_request, response) => {
+    if (server.requests.length < 8) response.writeHead(401).end()
+    else known(_request, response, server.requests.at(-1)!.url)
+  })
+  expect(await settled(result, clock)).toBe(id)
+  expect(waits).toContain('the broker refuses the key')
+})

@@ -1,0 +1,137 @@
+import { mapBounded } from '@brokkr/runtime/concurrency.ts'
+import { unique } from '@brokkr/testing/broker.ts'
+import { type FeedWorld, feedWorld } from '@brokkr/testing/feed-world.ts'
+import { size } from '@brokkr/testing/sizes.ts'
+import { waitFor } from '@brokkr/testing/wait-for.ts'
+import type pg from 'pg'
+import { beforeAll, expect, test } from 'vitest'
+
+let world: FeedWorld
+beforeAll(async () => {
+  world = await feedWorld({ BROKKR__LOG__LEVEL: 'info' })
+  return () => world.broker.kill()
+})
+
+test('[S5] one stack that gets a hundred objects in a burst reaches a slow reader with strictly rising revs, ending in the last', async () => {
+  const label = unique('l')
+  const stack = await world.stack([label])
+  const agent = await world.agent([label])
+  const stream = await world.follow(agent)
+  await stream.frame('snapshot_end')
+  stream.pause()
+  const made = await Promise.all(Array.from({ length: 100 }, (_, n) => world.submit(stack.id, `${n} ${'x'.repeat(4000)}`)))
+  stream.resume()
+  const last = made.toSorted((a, b) => a.sequence_id - b.sequence_id).at(-1)!
+  await stream.frame('put', (frame) => frame.object?.id === last.id)
+  const revs = stream.frames.flatMap((frame) => (frame.type === 'put' && frame.object !== null ? [frame.rev] : []))
+  expect(revs).toEqual([...new Set(revs)].toSorted((a, b) => a - b))
+  expect(revs.at(-1)).toBe(100)
+  stream.close()
+})
+
+test('[S7] no bookmark precedes a frame it covers: whoever resumes from any bookmark converges to the database', async () => {
+  const label = unique('l')
+  const stacks = await Promise.all(Array.from({ length: 8 }, () => world.stack([label])))
+  const agent = await world.agent([label])
+  const stream = await world.follow(agent)
+  await stream.frame('snapshot_end')
+  await Promise.all(
+    stacks.map(async ({ id }, lane) => {
+      for (let n = 0; n < 12; n += 1) {
+        const held = await world.openSubmission(id, `${n}`)
+        if ((lane + n) % 3 === 0) await world.submit(stacks[(lane + 1) % 8]!.id, 'between').catch(() => undefined)
+        await (n % 5 === 4 ? held.rollback() : held.commit())
+      }
+    }),
+  )
+  const expected = await world.wanted(agent)
+  await waitFor('the stream to have everything', () => [...expected].every(([id, { rev }]) => (stream.wanted().get(id)?.rev ?? 0) >= rev))
+  await stream.frame('bookmark', (frame) => frame === stream.frames.findLast((one) => one.type === 'bookmark'))
+  const bookmarks = stream.frames.flatMap((frame, at) => (frame.type === 'bookmark' ? [{ cursor: frame.cursor, at }] : []))
+  expect(bookmarks.length).toBeGreaterThan(3)
+  for (const { cursor, at } of bookmarks.filter((_, n) => n % Math.ceil(bookmarks.length / 6) === 0)) {
+    // What was known at the bookmark plus what the resumed stream brings must be everything.
+    const known = new Map(
+      stream.frames.slice(0, at).flatMap((frame) => (frame.type === 'put' ? [[frame.stack_id, frame.rev] as const] : [])),
+    )
+    const resumed = await world.follow(agent, { cursor })
+    await waitFor(
+      `resume from bookmark at ${at}`,
+      () => [...expected].every(([id, { rev }]) => (resumed.wanted().get(id)?.rev ?? known.get(id as never) ?? -1) === rev),
+      {
+        onTimeout: () => JSON.stringify(resumed.frames.map((frame) => frame.type)),
+      },
+    )
+    resumed.close()
+  }
+  stream.close()
+})
+
+test('[S4] sixteen writers that hold, roll back and are killed: the agent’s map equals the database, nothing is missing', async () => {
+  const commits = size('S4.commits')
+  const stacksPerWriter = 10
+  const label = unique('l')
+  const agent = await world.agent([label])
+  const stacks = await mapBounded(Array.from({ length: 16 * stacksPerWriter }), 4, () => world.stack([label]))
+  const stream = await world.follow(agent)
+  await stream.frame('snapshot_end')
+  await Promise.all(
+    Array.from({ length: 16 }, (_, n) =>
+      writeAlone(
+        stacks.slice(n * stacksPerWriter, (n + 1) * stacksPerWriter).map(({ id }) => id),
+        commits / 16,
+        n,
+      ),
+    ),
+  )
+  const expected = await world.wanted(agent)
+  const isEqual = () => {
+    const held = stream.wanted()
+    return (
+      held.size === expected.size &&
+      [...expected].every(([id, want]) => held.get(id)?.rev === want.rev && held.get(id)?.objectId === want.objectId)
+    )
+  }
+  await waitFor('the map to equal the database', isEqual, {
+    onTimeout: () => `missing: ${[...expected].filter(([id, { rev }]) => stream.wanted().get(id)?.rev !== rev).length} of ${expected.size}`,
+  })
+  expect(stream.frames.filter((frame) => frame.type === 'bye')).toEqual([])
+  stream.close()
+}, 300_000)
+
+/** Commits objects one after the other on a connection that is now and then rolled back, held open or killed from outside. */
+async function writeAlone(stackIds: readonly string[], commits: number, seed: number): Promise<void> {
+  let random = seed + 1
+  const next = (below: number) => (random = (random * 48_271) % 2_147_483_647) % below
+  const holdMs = size('S4.holdMsMax')
+  let client = await connected()
+  for (let done = 0; done < commits; ) {
+    const stackId = stackIds[next(stackIds.length)]!
+    try {
+      await client.query('begin')
+      await client.query(insertText, [stackId])
+      if (next(10) === 0) await new Promise((resolve) => setTimeout(resolve, next(holdMs)))
+      const fate = next(100)
+      if (fate < 5) await client.query('rollback')
+      else if (fate < 6) await client.query('select pg_terminate_backend(pg_backend_pid())')
+      else {
+        await client.query('commit')
+        done += 1
+      }
+    } catch {
+      await client.end().catch(() => undefined)
+      client = await connected()
+    }
+  }
+  await client.end()
+}
+
+async function connected(): Promise<pg.Client> {
+  const client = await world.db.connect()
+  client.on('error', () => undefined)
+  return client
+}
+
+/** The number and the object in one statement each, as the broker writes them; the content cannot be opened, which only makes it a skip. */
+const insertText = `with taken as (update stacks set last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id() where id = $1 returning id, last_sequence)
+  insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind) select gen_random_uuid(), id, last_sequence, '', 0, '', 'admin' from taken`

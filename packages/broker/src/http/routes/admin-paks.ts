@@ -1,0 +1,21 @@
+// Admin keys: list, create, rotate, revoke.
+import { createAdminPak } from '../../actions/create-admin-pak.ts'
+import { revokeAdminPak } from '../../actions/revoke-admin-pak.ts'
+import { rotateAdminPak } from '../../actions/rotate-admin-pak.ts'
+import type { BrokerDeps } from '../../deps.ts'
+import * as adminRole from '../../store/admin-role.ts'
+import type { Handler } from '../handler.ts'
+import { actorOf } from './actor.ts'
+
+const listMax = 10_000
+
+export const handleList: Handler<'listAdminPaks', BrokerDeps> = ({ sql }) => adminRole.list(sql, { limit: listMax })
+
+export const handleCreate: Handler<'createAdminPak', BrokerDeps> = (deps, request) =>
+  createAdminPak(deps, { ...request.body, callerScope: request.principal.scope, by: actorOf(request) })
+
+export const handleRotate: Handler<'rotateAdminPak', BrokerDeps> = (deps, request) =>
+  rotateAdminPak(deps, { id: request.params.id, callerScope: request.principal.scope, by: actorOf(request) })
+
+export const handleRevoke: Handler<'revokeAdminPak', BrokerDeps> = (deps, request) =>
+  revokeAdminPak(deps, { id: request.params.id, callerScope: request.principal.scope, by: actorOf(request) })
