@@ -13,6 +13,7 @@ import {
 import { addTarget, getAssociatedStacks, listAgentRegistrations, listTargets, removeTarget } from './agent-reach.ts'
 import { listAuditLogs } from './audit.ts'
 import { createDeploymentObject, getDeploymentObject, getTargetState, listDeploymentObjects, rollbackStack } from './deployment-object.ts'
+import { claimDiagnostic, createDiagnosticRequest, getDiagnostic, getPendingDiagnostics, submitDiagnosticResult } from './diagnostic.ts'
 import type { CallOf, Endpoint, InputOf, OtherOf, OutputOf } from './endpoint.ts'
 import { createEvent, createEvents, getAgentEvent, listAgentEvents, listEvents } from './event.ts'
 import { getAgentFleetStatus, getOverview, listFleet } from './fleet.ts'
@@ -29,6 +30,7 @@ import {
   updateGenerator,
 } from './generator.ts'
 import { getDeploymentHealth, getStackHealth, updateHealthStatus } from './health.ts'
+import { listWsConnections, reloadConfig } from './operation.ts'
 import { createStack, deleteStack, getStack, getStackStatus, listStacks, updateStack } from './stack.ts'
 import {
   stacksAddAnnotation,
@@ -39,6 +41,29 @@ import {
   stacksRemoveLabel,
 } from './stack-marks.ts'
 import { agentStream, reportStatus, watch } from './stream.ts'
+import { listTelemetryEvents, listTelemetryLogs } from './telemetry.ts'
+import { createTemplate, deleteTemplate, getTemplate, instantiateTemplate, listTemplates, updateTemplate } from './template.ts'
+import {
+  templatesAddAnnotation,
+  templatesAddLabel,
+  templatesListAnnotations,
+  templatesListLabels,
+  templatesRemoveAnnotation,
+  templatesRemoveLabel,
+} from './template-marks.ts'
+import { createWebhook, deleteWebhook, getWebhook, listEventTypes, listWebhooks, testWebhook, updateWebhook } from './webhook.ts'
+import { getPendingAgentWebhooks, listDeliveries, reportDeliveryResult } from './webhook-delivery.ts'
+import {
+  claimWorkOrder,
+  completeWorkOrder,
+  createWorkOrder,
+  deleteWorkOrder,
+  getWorkOrder,
+  getWorkOrderLog,
+  listPendingForAgent,
+  listWorkOrderLog,
+  listWorkOrders,
+} from './work-order.ts'
 
 export const endpoints = {
   verifyPak,
@@ -109,6 +134,46 @@ export const endpoints = {
   createSession,
   deleteSession,
   listAuditLogs,
+  listTemplates,
+  createTemplate,
+  getTemplate,
+  updateTemplate,
+  deleteTemplate,
+  instantiateTemplate,
+  templatesListLabels,
+  templatesAddLabel,
+  templatesRemoveLabel,
+  templatesListAnnotations,
+  templatesAddAnnotation,
+  templatesRemoveAnnotation,
+  listWorkOrders,
+  createWorkOrder,
+  getWorkOrder,
+  deleteWorkOrder,
+  listPendingForAgent,
+  claimWorkOrder,
+  completeWorkOrder,
+  listWorkOrderLog,
+  getWorkOrderLog,
+  listWebhooks,
+  createWebhook,
+  listEventTypes,
+  getWebhook,
+  updateWebhook,
+  deleteWebhook,
+  testWebhook,
+  listDeliveries,
+  getPendingAgentWebhooks,
+  reportDeliveryResult,
+  createDiagnosticRequest,
+  getPendingDiagnostics,
+  getDiagnostic,
+  claimDiagnostic,
+  submitDiagnosticResult,
+  listTelemetryEvents,
+  listTelemetryLogs,
+  reloadConfig,
+  listWsConnections,
 } as const satisfies Record<string, Endpoint>
 
 export type Endpoints = typeof endpoints

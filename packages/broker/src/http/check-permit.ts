@@ -48,7 +48,7 @@ export function refuseRole(
   const endpoint = endpoints[name]
   const verb = verbOf(endpoint)
   const mutates = verb !== 'read'
-  if (principal.readonly && mutates) return denial('readonly')
+  if (principal.readonly && mutates && rule.readersToo !== true) return denial('readonly')
   if (isRefusedEarly(rule, endpoint.path, { principal, rawParams })) return denial(codeFor(rule, principal))
   if (rule.credential !== undefined && (rule.credential === 'session') !== (principal.session !== null))
     return denial(codeFor(rule, principal))

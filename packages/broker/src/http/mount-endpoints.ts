@@ -13,7 +13,7 @@ import { answered } from './handler.ts'
 import { announcesBody } from './read-body.ts'
 import { clientAddressOf, targetOf, userAgentOf } from './request-head.ts'
 import { responseSchema } from './response-schema.ts'
-import { methodsOf, routePattern } from './routes-table.ts'
+import { methodsOf, routePattern, staticPaths } from './routes-table.ts'
 import { type Answer, sendAnswer } from './send-answer.ts'
 import { type Live, type Route, serve } from './serve.ts'
 import { createCompiler } from './validate.ts'
@@ -36,14 +36,17 @@ export function mountEndpoints(deps: MountDeps, app: FastifyInstance): void {
       url: routePattern(endpoint.path),
       schema: { response: responsesOf(endpoint) },
       config: { isStream: endpoint.stream === true },
-      // The router takes `/agents/` for an agent without an id; to us it is another path.
-      handler: (request, reply) =>
-        hasEmptyParameter(request.params) ? reply.callNotFound() : void answerCall(deps, route, { request, reply }),
+      // The router takes `/agents/` for an agent without an id, and `/webhooks/event-types` for a webhook where it lacks the method;
+      // to us these are other paths.
+      handler: (request, reply) => (isOtherPath(request) ? reply.callNotFound() : void answerCall(deps, route, { request, reply })),
     })
   }
 }
 
-const hasEmptyParameter = (params: unknown): boolean => Object.values(params as Record<string, string>).includes('')
+function isOtherPath({ params, raw }: FastifyRequest): boolean {
+  const values = Object.values(params as Record<string, string>)
+  return values.length > 0 && (values.includes('') || staticPaths.has(targetOf(raw.url ?? '/').path))
+}
 
 /** One writer per success: the usual one, and the second where an endpoint has it. */
 function responsesOf({ response, other }: Endpoint): Record<string, object> {

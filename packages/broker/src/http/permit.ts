@@ -12,6 +12,8 @@ export interface Rule {
   readonly denied: ErrorCode | Readonly<Record<Principal['kind'], ErrorCode>>
   /** What must exist before ownership is looked at; left out when the operation itself answers for missing things. */
   readonly thing?: Thing
+  /** Readers may do it though it is no read: it changes nothing but what is looked at. */
+  readonly readersToo?: true
   /** Open to callers of these kinds whatever id the path holds. */
   readonly openPath?: true
   /** A field of the body that must name the calling generator. */
@@ -42,6 +44,8 @@ const generatorItself = { who: ['A', 'Go'], denied: 'generator_not_owned', thing
 const registering = { who: ['A', 'Ag*'], denied: 'forbidden', thing: generator, openPath: true } as const
 const stackOwner = { who: ['A', 'Go'], denied: 'stack_not_owned', thing: stack } as const
 const stackMarks = { who: ['A', 'Go', 'At'], denied: 'stack_not_accessible', thing: { ...stack, deletedToo: true } } as const
+const templateReader = { who: ['A', 'G'], denied: 'template_not_accessible' } as const
+const templateOwner = { who: ['A', 'G'], denied: 'template_not_owned' } as const
 const targetDenied = { admin: 'forbidden', generator: 'target_generator_mismatch', agent: 'target_create_denied' } as const
 const associated = { admin: 'forbidden', generator: 'generator_not_associated', agent: 'agent_not_associated' } as const
 
@@ -122,4 +126,44 @@ export const rules = {
   createSession: { who: ['A', 'G'], denied: 'forbidden', credential: 'pak' },
   deleteSession: { who: ['A', 'G'], denied: 'forbidden', credential: 'session' },
   listAuditLogs: adminOnly,
+  listTemplates: { who: ['A', 'G'], denied: 'templates_not_accessible' },
+  createTemplate: { who: ['A', 'G'], denied: 'templates_not_accessible' },
+  getTemplate: templateReader,
+  updateTemplate: templateOwner,
+  deleteTemplate: templateOwner,
+  templatesListLabels: templateReader,
+  templatesAddLabel: templateOwner,
+  templatesRemoveLabel: templateOwner,
+  templatesListAnnotations: templateReader,
+  templatesAddAnnotation: templateOwner,
+  templatesRemoveAnnotation: templateOwner,
+  instantiateTemplate: { ...stackOwner, thing: { ...stack, field: 'stack_id' } },
+  listWorkOrders: adminOnly,
+  createWorkOrder: adminOnly,
+  getWorkOrder: adminOnly,
+  deleteWorkOrder: adminOnly,
+  listPendingForAgent: { ...agentItself, thing: { ...agent, field: 'agent_id' } },
+  claimWorkOrder: { who: ['A', 'Ag*'], denied: 'agent_pak_mismatch' },
+  completeWorkOrder: { who: ['A', 'Ag*'], denied: 'work_order_not_claimed_by_agent' },
+  listWorkOrderLog: adminOnly,
+  getWorkOrderLog: adminOnly,
+  listWebhooks: adminOnly,
+  createWebhook: adminOnly,
+  listEventTypes: adminOnly,
+  getWebhook: adminOnly,
+  updateWebhook: adminOnly,
+  deleteWebhook: adminOnly,
+  testWebhook: adminOnly,
+  listDeliveries: adminOnly,
+  getPendingAgentWebhooks: { ...agentItself, thing: { ...agent, field: 'agent_id' } },
+  reportDeliveryResult: { who: ['Ag*'], denied: 'agent_pak_required' },
+  createDiagnosticRequest: { ...adminOnly, readersToo: true, thing: { kind: 'deploymentObject', in: 'params', field: 'id' } },
+  getPendingDiagnostics: agentItself,
+  getDiagnostic: { who: ['A', 'Ag*'], denied: 'diagnostic_not_owned' },
+  claimDiagnostic: { who: ['A', 'Ag*'], denied: 'diagnostic_not_owned' },
+  submitDiagnosticResult: { who: ['Ag*'], denied: 'diagnostic_not_owned' },
+  listTelemetryEvents: stackOwner,
+  listTelemetryLogs: stackOwner,
+  reloadConfig: adminOnly,
+  listWsConnections: adminOnly,
 } as const satisfies Record<EndpointName, Rule>

@@ -193,7 +193,8 @@ export function callOf(name: EndpointName, about: typeof present = present): { m
       : endpoint.path.includes('/deployment-objects/{id}')
         ? about.object
         : about.agent
-  const path = fillPath(endpoint.path, { ...pathValues, id: idOfPath, stack_id: about.stack }) + queryText(queries(about)[name])
+  const path =
+    fillPath(endpoint.path, { ...pathValues, id: idOfPath, stack_id: about.stack, agent_id: about.agent }) + queryText(queries(about)[name])
   const body = endpoint.body === undefined ? undefined : JSON.stringify(bodies(about)[name] ?? {})
   return { method: endpoint.method, path, body }
 }
@@ -215,6 +216,18 @@ const bodies = (about: typeof present): Partial<Record<EndpointName, unknown>> =
     events: [{ id: ids.missing, agent_id: about.agent, deployment_object_id: about.object, event_type: 'DEPLOY', status: 'SUCCESS' }],
   },
   updateHealthStatus: { deployment_objects: [{ id: about.object, status: 'healthy', checked_at: time }] },
+  createTemplate: { name: 't', template_content: 'a: 1', parameters_schema: '{}' },
+  updateTemplate: { template_content: 'a: 1', parameters_schema: '{}' },
+  instantiateTemplate: { template_id: ids.missing, parameters: {} },
+  templatesAddLabel: 'env:prod',
+  templatesAddAnnotation: { key: 'tier', value: 'web' },
+  createWorkOrder: { work_type: 'w', yaml_content: 'a: 1' },
+  claimWorkOrder: { agent_id: about.agent },
+  completeWorkOrder: { success: true },
+  createWebhook: { name: 'w', url: 'https://example.test/', event_types: ['*'] },
+  reportDeliveryResult: { success: true },
+  createDiagnosticRequest: { agent_id: about.agent },
+  submitDiagnosticResult: { pod_statuses: '[]', events: '[]', collected_at: time },
   createGenerator: { name: 'g' },
   registerAgent: { agent_id: about.agent },
   deregisterAgent: { agent_id: about.agent },

@@ -13,6 +13,7 @@ import * as objects from './deployment-objects.ts'
 import * as fleet from './fleet.ts'
 import * as generators from './generators.ts'
 import * as health from './health.ts'
+import { notAvailable } from './later.ts'
 import * as sessions from './sessions.ts'
 import * as stackMarks from './stack-marks.ts'
 import * as stacks from './stacks.ts'
@@ -87,4 +88,44 @@ export const handlers: Handlers<BrokerDeps> = {
   createSession: sessions.handleCreate,
   deleteSession: sessions.handleDelete,
   listAuditLogs: audit.handleList,
+  listTemplates: notAvailable,
+  createTemplate: notAvailable,
+  getTemplate: notAvailable,
+  updateTemplate: notAvailable,
+  deleteTemplate: notAvailable,
+  instantiateTemplate: notAvailable,
+  templatesListLabels: notAvailable,
+  templatesAddLabel: notAvailable,
+  templatesRemoveLabel: notAvailable,
+  templatesListAnnotations: notAvailable,
+  templatesAddAnnotation: notAvailable,
+  templatesRemoveAnnotation: notAvailable,
+  listWorkOrders: notAvailable,
+  createWorkOrder: notAvailable,
+  getWorkOrder: notAvailable,
+  deleteWorkOrder: notAvailable,
+  listPendingForAgent: notAvailable,
+  claimWorkOrder: notAvailable,
+  completeWorkOrder: notAvailable,
+  listWorkOrderLog: notAvailable,
+  getWorkOrderLog: notAvailable,
+  listWebhooks: notAvailable,
+  createWebhook: notAvailable,
+  listEventTypes: notAvailable,
+  getWebhook: notAvailable,
+  updateWebhook: notAvailable,
+  deleteWebhook: notAvailable,
+  testWebhook: notAvailable,
+  listDeliveries: notAvailable,
+  getPendingAgentWebhooks: notAvailable,
+  reportDeliveryResult: notAvailable,
+  createDiagnosticRequest: notAvailable,
+  getPendingDiagnostics: notAvailable,
+  getDiagnostic: notAvailable,
+  claimDiagnostic: notAvailable,
+  submitDiagnosticResult: notAvailable,
+  listTelemetryEvents: notAvailable,
+  listTelemetryLogs: notAvailable,
+  reloadConfig: notAvailable,
+  listWsConnections: notAvailable,
 }
