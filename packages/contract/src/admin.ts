@@ -95,3 +95,28 @@ export const deleteSession = endpoint({
   success: 204,
   errors: ['forbidden', 'origin_refused'],
 })
+
+export const getConfig = endpoint({
+  method: 'GET',
+  path: '/api/v1/admin/config',
+  summary: 'Every setting with its value, where it came from, and whether it takes effect without a restart; secrets as ***',
+  success: 200,
+  response: z.record(z.string(), z.object({ value: z.unknown(), source: z.string(), reloadable: z.boolean() })),
+})
+
+export const listTasks = endpoint({
+  method: 'GET',
+  path: '/api/v1/admin/tasks',
+  summary: 'Background tasks: how often they run, how the last run went, who runs them now',
+  success: 200,
+  response: z.array(
+    z.object({
+      name: z.string(),
+      every_seconds: z.number(),
+      last_run_at: Timestamp.nullable(),
+      last_result: z.record(z.string(), z.number()).nullable(),
+      last_error: z.string().nullable(),
+      lease_owner: z.string().nullable(),
+    }),
+  ),
+})

@@ -1,6 +1,16 @@
 // The one table of endpoints by name. A name here is the key of the permission table, the client's method and, in snake
 // case, the operationId of the OpenAPI document.
-import { createAdminPak, createSession, deleteSession, listAdminPaks, revokeAdminPak, rotateAdminPak, verifyPak } from './admin.ts'
+import {
+  createAdminPak,
+  createSession,
+  deleteSession,
+  getConfig,
+  listAdminPaks,
+  listTasks,
+  revokeAdminPak,
+  rotateAdminPak,
+  verifyPak,
+} from './admin.ts'
 import { createAgent, deleteAgent, getAgent, listAgents, recordHeartbeat, rotateAgentPak, searchAgent, updateAgent } from './agent.ts'
 import {
   agentsAddAnnotation,
@@ -13,8 +23,10 @@ import {
 import { addTarget, getAssociatedStacks, listAgentRegistrations, listTargets, removeTarget } from './agent-reach.ts'
 import { listAuditLogs } from './audit.ts'
 import { createDeploymentObject, getDeploymentObject, getTargetState, listDeploymentObjects, rollbackStack } from './deployment-object.ts'
+import { claimDiagnostic, createDiagnosticRequest, getDiagnostic, getPendingDiagnostics, submitDiagnosticResult } from './diagnostic.ts'
 import type { CallOf, Endpoint, InputOf, OtherOf, OutputOf } from './endpoint.ts'
 import { createEvent, createEvents, getAgentEvent, listAgentEvents, listEvents } from './event.ts'
+import { getAgentFleetStatus, getOverview, listFleet } from './fleet.ts'
 import {
   createGenerator,
   deleteGenerator,
@@ -27,6 +39,9 @@ import {
   rotateGeneratorPak,
   updateGenerator,
 } from './generator.ts'
+import { getDeploymentHealth, getStackHealth, updateHealthStatus } from './health.ts'
+import { listWsConnections, reloadConfig } from './operation.ts'
+import { approvePrune, listPruneApprovals } from './prune-approval.ts'
 import { createStack, deleteStack, getStack, getStackStatus, listStacks, updateStack } from './stack.ts'
 import {
   stacksAddAnnotation,
@@ -36,7 +51,30 @@ import {
   stacksRemoveAnnotation,
   stacksRemoveLabel,
 } from './stack-marks.ts'
-import { agentStream, reportStatus, watch } from './stream.ts'
+import { agentStream, newEpoch, reportStatus, watch } from './stream.ts'
+import { listTelemetryEvents, listTelemetryLogs } from './telemetry.ts'
+import { createTemplate, deleteTemplate, getTemplate, instantiateTemplate, listTemplates, updateTemplate } from './template.ts'
+import {
+  templatesAddAnnotation,
+  templatesAddLabel,
+  templatesListAnnotations,
+  templatesListLabels,
+  templatesRemoveAnnotation,
+  templatesRemoveLabel,
+} from './template-marks.ts'
+import { createWebhook, deleteWebhook, getWebhook, listEventTypes, listWebhooks, testWebhook, updateWebhook } from './webhook.ts'
+import { getPendingAgentWebhooks, listDeliveries, reportDeliveryResult } from './webhook-delivery.ts'
+import {
+  claimWorkOrder,
+  completeWorkOrder,
+  createWorkOrder,
+  deleteWorkOrder,
+  getWorkOrder,
+  getWorkOrderLog,
+  listPendingForAgent,
+  listWorkOrderLog,
+  listWorkOrders,
+} from './work-order.ts'
 
 export const endpoints = {
   verifyPak,
@@ -62,12 +100,19 @@ export const endpoints = {
   getTargetState,
   agentStream,
   reportStatus,
+  approvePrune,
+  listPruneApprovals,
   watch,
+  newEpoch,
   listEvents,
   createEvent,
   createEvents,
   listAgentEvents,
   getAgentEvent,
+  updateHealthStatus,
+  listFleet,
+  getAgentFleetStatus,
+  getOverview,
   listGenerators,
   createGenerator,
   getGenerator,
@@ -91,9 +136,11 @@ export const endpoints = {
   stacksAddAnnotation,
   stacksRemoveAnnotation,
   getStackStatus,
+  getStackHealth,
   createDeploymentObject,
   listDeploymentObjects,
   getDeploymentObject,
+  getDeploymentHealth,
   listAdminPaks,
   createAdminPak,
   rotateAdminPak,
@@ -101,6 +148,48 @@ export const endpoints = {
   createSession,
   deleteSession,
   listAuditLogs,
+  getConfig,
+  listTasks,
+  listTemplates,
+  createTemplate,
+  getTemplate,
+  updateTemplate,
+  deleteTemplate,
+  instantiateTemplate,
+  templatesListLabels,
+  templatesAddLabel,
+  templatesRemoveLabel,
+  templatesListAnnotations,
+  templatesAddAnnotation,
+  templatesRemoveAnnotation,
+  listWorkOrders,
+  createWorkOrder,
+  getWorkOrder,
+  deleteWorkOrder,
+  listPendingForAgent,
+  claimWorkOrder,
+  completeWorkOrder,
+  listWorkOrderLog,
+  getWorkOrderLog,
+  listWebhooks,
+  createWebhook,
+  listEventTypes,
+  getWebhook,
+  updateWebhook,
+  deleteWebhook,
+  testWebhook,
+  listDeliveries,
+  getPendingAgentWebhooks,
+  reportDeliveryResult,
+  createDiagnosticRequest,
+  getPendingDiagnostics,
+  getDiagnostic,
+  claimDiagnostic,
+  submitDiagnosticResult,
+  listTelemetryEvents,
+  listTelemetryLogs,
+  reloadConfig,
+  listWsConnections,
 } as const satisfies Record<string, Endpoint>
 
 export type Endpoints = typeof endpoints

@@ -2,6 +2,7 @@
 // and annotations are in stack-marks.ts.
 import { z } from 'zod'
 import { endpoint } from './endpoint.ts'
+import { HealthStatus } from './health.ts'
 import {
   AgentId,
   AnnotationKey,
@@ -32,6 +33,22 @@ export const Stack = z.object({
 })
 export type Stack = z.output<typeof Stack>
 
+/** How the agents of a stack stand, in counts; from what is kept, never from a look at each pair. */
+export const StackSummary = z.object({
+  desired_sequence_id: z.int().nullable(),
+  agents_total: z.int(),
+  agents_current: z.int(),
+  agents_failed: z.int(),
+  health: HealthStatus,
+  drifted: z.int(),
+  held: z.boolean(),
+  oldest_seen_at: Timestamp.nullable(),
+})
+export type StackSummary = z.output<typeof StackSummary>
+
+export const ListedStack = Stack.extend({ status: StackSummary.optional() })
+export type ListedStack = z.output<typeof ListedStack>
+
 export const StackLabel = z.object({ id: Uuid, stack_id: StackId, label: Label })
 export type StackLabel = z.output<typeof StackLabel>
 export const StackAnnotation = z.object({ id: Uuid, stack_id: StackId, key: AnnotationKey, value: AnnotationValue })
@@ -55,6 +72,7 @@ export const AgentStackStatus = z.object({
   message: z.string().nullable(),
   attempts: z.int(),
   retry_at: Timestamp.nullable(),
+  health: HealthStatus,
   observed_at: Timestamp.nullable(),
   received_at: Timestamp.nullable(),
   stale: z.boolean(),
@@ -73,10 +91,21 @@ const params = byId(StackId)
 export const listStacks = endpoint({
   method: 'GET',
   path: '/api/v1/stacks',
-  summary: 'Stacks by name; filters must all hold, pak_id names a generator and is read from admins',
-  query: z.object({ pak_id: GeneratorId.optional(), name: z.string().optional(), ...markQuery, ...deletedQuery, ...pageQuery }),
+  summary:
+    'Stacks by name; filters must all hold, pak_id names a generator and is read from admins. With include=status each carries its counts',
+  query: z.object({
+    pak_id: GeneratorId.optional(),
+    name: z.string().optional(),
+    ...markQuery,
+    include: z.enum(['status']).optional(),
+    health: HealthStatus.optional(),
+    drifted: z.boolean().optional(),
+    held: z.boolean().optional(),
+    ...deletedQuery,
+    ...pageQuery,
+  }),
   success: 200,
-  response: z.array(Stack),
+  response: z.array(ListedStack),
   errors: ['stacks_list_denied', 'invalid_cursor'],
 })
 

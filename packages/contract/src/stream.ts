@@ -58,10 +58,12 @@ const SnapshotEnd = z.object({
 })
 const Look = z.object({ type: z.literal('look'), what: z.string(), spread_ms: z.int() })
 const Bookmark = z.object({ type: z.literal('bookmark'), cursor: z.string() })
+/** Of watches: what changed, to be read again by whoever may. */
+const Change = z.object({ type: z.literal('change'), scope: z.string(), kind: z.string(), id: Uuid.nullable(), op: z.string() })
 const Ping = z.object({ type: z.literal('ping'), t: z.number(), stale: z.boolean() })
 const Bye = z.object({ type: z.literal('bye'), reason: z.string(), retry_after_ms: z.int(), cursor: z.string().nullable() })
 
-export const Frame = z.discriminatedUnion('type', [Hello, SnapshotBegin, Put, Skip, Del, SnapshotEnd, Look, Bookmark, Ping, Bye])
+export const Frame = z.discriminatedUnion('type', [Hello, SnapshotBegin, Put, Skip, Del, SnapshotEnd, Look, Change, Bookmark, Ping, Bye])
 export type Frame = z.output<typeof Frame>
 export type FrameOf<T extends Frame['type']> = Extract<Frame, { type: T }>
 const known: ReadonlySet<string> = new Set(Frame.options.map((option) => option.shape.type.value))
@@ -99,11 +101,20 @@ export const agentStream = endpoint({
 export const watch = endpoint({
   method: 'GET',
   path: '/api/v1/watch',
-  summary: 'Pointers to what changed, as server-sent events; what they name is read by the ordinary operations',
-  query: z.object({ scope: z.array(z.string().max(128)).min(1).max(64) }),
+  summary: 'Pointers to what changed, as server-sent events or lines; what they name is read by the ordinary operations',
+  query: z.object({ scope: z.array(z.string().max(128)).min(1).max(64), cursor: z.string().optional() }),
   success: 200,
   stream: true,
-  errors: ['admin_required', 'draining', 'feed_unavailable'],
+  errors: ['forbidden', 'bad_cursor', 'overloaded', 'draining', 'feed_unavailable'],
+})
+
+export const newEpoch = endpoint({
+  method: 'POST',
+  path: '/api/v1/admin/feed/new-epoch',
+  summary: 'Declare that the history of the database broke: every cursor is worth nothing from now on, every follower gets a snapshot',
+  success: 200,
+  response: z.object({ epoch: Uuid }),
+  errors: ['admin_required'],
 })
 
 export const StackReport = z.object({
@@ -129,6 +140,8 @@ export const reportStatus = endpoint({
     n: z.int(),
     received_cursor: z.string().nullable().optional(),
     check: z.object({ cursor: z.string(), count: z.int(), digest: z.string() }).optional(),
+    /** The `t` of the last ping: how long the way there and back takes, by the broker's clock alone. */
+    echo: z.number().optional(),
     stacks: z.array(StackReport).max(200),
   }),
   success: 200,

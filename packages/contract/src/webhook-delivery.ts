@@ -1,0 +1,61 @@
+// Deliveries of webhooks: what was sent, and what agents send in the broker's place.
+import { z } from 'zod'
+import { endpoint } from './endpoint.ts'
+import { WebhookDelivery } from './webhook.ts'
+import { AgentId, byId, pageQuery, Timestamp, Uuid } from './wire.ts'
+
+export const listDeliveries = endpoint({
+  method: 'GET',
+  path: '/api/v1/webhooks/{id}/deliveries',
+  summary: 'Deliveries of a webhook, newest first',
+  params: byId(Uuid),
+  query: z.object({ status: z.string().optional(), offset: z.int().min(0).default(0), ...pageQuery }),
+  success: 200,
+  response: z.array(WebhookDelivery),
+  errors: ['webhook_not_found', 'invalid_cursor'],
+})
+
+/** With the address in clear text: whoever may claim it has to send it. */
+export const PendingWebhookDelivery = z.object({
+  id: Uuid,
+  subscription_id: Uuid,
+  event_type: z.string(),
+  payload: z.string(),
+  url: z.string(),
+  auth_header: z.string().nullable(),
+  timeout_seconds: z.int32(),
+  max_retries: z.int32(),
+  attempts: z.int32(),
+  headers: z.record(z.string(), z.string()),
+})
+
+export const getPendingAgentWebhooks = endpoint({
+  method: 'GET',
+  path: '/api/v1/agents/{agent_id}/webhooks/pending',
+  summary: 'Claim up to ten deliveries that an agent has to send',
+  params: z.object({ agent_id: AgentId }),
+  success: 200,
+  response: z.array(PendingWebhookDelivery),
+  errors: ['agent_not_found', 'agent_pak_mismatch'],
+})
+
+export const reportDeliveryResult = endpoint({
+  method: 'POST',
+  path: '/api/v1/webhook-deliveries/{id}/result',
+  summary: 'Tell what became of a delivery that an agent had claimed',
+  params: byId(Uuid),
+  body: z.object({
+    success: z.boolean(),
+    status_code: z.int().nullable().optional(),
+    error: z.string().nullable().optional(),
+    duration_ms: z.number().nullable().optional(),
+  }),
+  success: 200,
+  response: z.object({
+    status: z.string(),
+    delivery_id: Uuid,
+    attempts: z.int32().optional(),
+    next_retry_at: Timestamp.nullable().optional(),
+  }),
+  errors: ['agent_pak_required', 'delivery_not_acquired_by_agent', 'delivery_not_found'],
+})
