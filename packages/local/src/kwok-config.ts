@@ -8,7 +8,7 @@ export function kwokConfig(stages: string, podLog: string): string {
     'metadata: {name: every-pod}',
     'spec:',
     '  logs:',
-    `  - {logsFile: ${JSON.stringify(podLog)}, follow: false}`,
+    `  - {logsFile: ${JSON.stringify(podLog)}, follow: true}`,
   ]
   return `${stages.trimEnd()}\n---\n${logs.join('\n')}\n`
 }

@@ -100,7 +100,7 @@ type Start = { started: Postmaster; logTail: (lines: number) => string; deadline
 async function saysReady(context: PostmasterContext, { started, logTail, deadlineMs }: Start): Promise<boolean> {
   for (;;) {
     const isRunning = started.isRunning()
-    if (logTail(1000).includes('database system is ready to accept connections')) return true
+    if (/database system is ready to accept (read-only )?connections/.test(logTail(1000))) return true
     context.signal?.throwIfAborted()
     if (!isRunning || performance.now() > deadlineMs) return false
     await sleep(20)

@@ -17,13 +17,20 @@ export type AddressClass =
   | 'invalid'
 
 /** What may be reached besides public addresses. A host is allowed by name whatever it resolves to; `*.example.com` means all below it. */
-export type Allow = { cidrs?: readonly string[]; hosts?: readonly string[]; classes?: readonly AddressClass[] }
+export type Allow = {
+  cidrs?: readonly string[]
+  hosts?: readonly string[]
+  classes?: readonly AddressClass[]
+  /** Never, whatever else is allowed by address. */
+  denied?: readonly string[]
+}
 
 /** For forges and connectors, which rightly live in the same network; never loopback, link-local or metadata. */
 export const allowPrivateNetworks: Allow = { classes: ['private', 'carrier-nat'] }
 
 export function isForbidden(address: string, allow: Allow = {}): boolean {
   const kind = classifyAddress(address)
+  if (isInside(address, allow.denied ?? [])) return true
   return kind !== 'public' && !allow.classes?.includes(kind) && !isInside(address, allow.cidrs ?? [])
 }
 

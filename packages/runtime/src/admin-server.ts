@@ -17,7 +17,10 @@ export type AdminServerOptions = {
   log: Log
   /** How long readiness or a scrape may take before the answer is 503. */
   answerTimeoutMs?: number
+  /** Further pages of a program, by path. */
+  pages?: Readonly<Record<string, () => Promise<AdminPage> | AdminPage>>
 }
+export type AdminPage = { status: number; type: string; text: string }
 export type AdminServer = { readonly port: number; close(): Promise<void> }
 
 const limits = {
@@ -36,7 +39,7 @@ export async function startAdminServer(options: AdminServerOptions): Promise<Adm
   return { port: (server.address() as AddressInfo).port, close: () => closed(server) }
 }
 
-type Answer = { status: number; type: string; text: string }
+type Answer = AdminPage
 
 /** Never rejects: a probe always gets an answer. */
 async function answer(options: AdminServerOptions, request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -52,21 +55,32 @@ async function answer(options: AdminServerOptions, request: IncomingMessage, res
 }
 
 async function answerTo(options: AdminServerOptions, request: IncomingMessage): Promise<Answer> {
+  const further = Object.entries(options.pages ?? {}).map(
+    ([path, page]) => [path, () => within(options, path, async () => page())] as const,
+  )
   const pages: Record<string, () => Promise<Answer> | Answer> = {
     '/healthz': () => plain(200, 'OK'),
     '/readyz': () => within(options, 'the readiness check', async () => readiness(await options.ready())),
     '/metrics': () =>
       within(options, 'the metrics', async () => ({ status: 200, type: options.metrics.contentType, text: await options.metrics.text() })),
+    ...Object.fromEntries(further),
   }
   const path = request.url?.split('?')[0] ?? ''
   const page = Object.hasOwn(pages, path) ? pages[path] : undefined
-  if (!page) return plain(404, 'Not found: there are /healthz, /readyz and /metrics')
+  const paths = Object.keys(pages)
+  if (!page) return plain(404, `Not found: there are ${paths.slice(0, -1).join(', ')} and ${paths.at(-1)}`)
   return request.method === 'GET' || request.method === 'HEAD' ? page() : plain(405, 'Method not allowed: use GET')
 }
 
 function readiness(reason: string | null): Answer {
   return reason === null ? plain(200, 'Ready') : plain(503, cleanText(reason, 500))
 }
+
+export const jsonPage = ({ status, body }: { status: number; body: unknown }): AdminPage => ({
+  status,
+  type: 'application/json; charset=utf-8',
+  text: `${JSON.stringify(body)}\n`,
+})
 
 async function within(options: AdminServerOptions, what: string, work: () => Promise<Answer>): Promise<Answer> {
   const timeoutMs = options.answerTimeoutMs ?? 5_000

@@ -4,8 +4,8 @@ export type BackoffPolicy = {
   baseMs: number
   maxMs: number
   factor?: number
-  /** none: exactly the step · full: 0 to the step · equal: half the step to the step. */
-  jitter?: 'none' | 'full' | 'equal'
+  /** none: exactly the step · full: 0 to the step · equal: half the step to the step · fifth: a fifth more or less. */
+  jitter?: 'none' | 'full' | 'equal' | 'fifth'
 }
 
 /** Attempt 0 waits `baseMs`, each further one `factor` times longer, never more than `maxMs`. */
@@ -15,6 +15,7 @@ export function backoffDelayMs(policy: BackoffPolicy, attempt: number): number {
   const exponent = Math.min(Math.max(0, Math.trunc(attempt) || 0), 1_000)
   const stepMs = baseMs <= 0 ? 0 : Math.min(maxMs, baseMs * factor ** exponent)
   if (jitter === 'full') return uniform(0, stepMs)
+  if (jitter === 'fifth') return jittered(stepMs, 0.2)
   return jitter === 'equal' ? uniform(stepMs / 2, stepMs) : stepMs
 }
 

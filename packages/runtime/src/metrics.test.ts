@@ -49,3 +49,22 @@ test('process metrics come on request', async () => {
   expect(await createMetrics().text()).not.toContain('process_')
   expect(await createMetrics({ processMetrics: true, prefix: 'brokkr_' }).text()).toContain('process_resident_memory_bytes')
 })
+
+test('a tally counts like a histogram, in buckets that add up', async () => {
+  const metrics = createMetrics()
+  const tally = metrics.tally('latency_seconds', 'Latency', { name: 'a' }, [1, 2, 4])
+  tally.observe(0.5)
+  tally.observe(2, 3)
+  tally.observe(9)
+  metrics.tally('latency_seconds', 'Latency', { name: 'b' }).observe(1)
+  const lines = (await metrics.text()).split('\n').filter((line) => line.includes('name="a"'))
+  expect(lines).toEqual([
+    'latency_seconds_bucket{le="1",name="a"} 1',
+    'latency_seconds_bucket{le="2",name="a"} 4',
+    'latency_seconds_bucket{le="4",name="a"} 4',
+    'latency_seconds_bucket{le="+Inf",name="a"} 5',
+    'latency_seconds_sum{name="a"} 15.5',
+    'latency_seconds_count{name="a"} 5',
+  ])
+  expect(await metrics.text()).toContain('latency_seconds_count{name="b"} 1')
+})

@@ -2,13 +2,18 @@
 // own, so that two programs in one process (`brokkr up`, tests) do not share numbers.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from '@prometheus-io/client'
 
+import { type Tally, TallyFamily } from './tally.ts'
+
 export type { Counter, Gauge, Histogram } from '@prometheus-io/client'
+export type { Tally } from './tally.ts'
 
 export interface Metrics {
   /** Asking again for a name hands out the same metric; with other labels or of another type it throws. */
   counter<L extends string = never>(name: string, help: string, labels?: readonly L[]): Counter<L>
   gauge<L extends string = never>(name: string, help: string, labels?: readonly L[]): Gauge<L>
   histogram<L extends string = never>(name: string, help: string, labels?: readonly L[], buckets?: readonly number[]): Histogram<L>
+  /** A histogram for hot paths: one series with its labels bound; buckets are those of the first call. */
+  tally(name: string, help: string, labels: Readonly<Record<string, string>>, buckets?: readonly number[]): Tally
   /** Sets gauges just before each scrape. */
   beforeScrape(refresh: () => void | Promise<void>): void
   text(): Promise<string>
@@ -41,6 +46,15 @@ export function createMetrics(options: MetricsOptions = {}): Metrics {
     gauge: (name, help, labels) => once(known, 'gauge', settings(name, help, labels), (all) => new Gauge(all)) as never,
     histogram: (name, help, labels, buckets = secondsBuckets) =>
       once(known, 'histogram', settings(name, help, labels), (all) => new Histogram({ ...all, buckets: [...buckets] })) as never,
+    tally: (name, help, labels, buckets = secondsBuckets) => {
+      const all = settings(name, help, Object.keys(labels))
+      const make = () => {
+        const family = new TallyFamily(all.name, help, buckets)
+        registry.registerMetric(family as never)
+        return family
+      }
+      return (once(known, 'tally', all, make) as TallyFamily).of(labels)
+    },
     beforeScrape: (refresh) => void refreshers.push(refresh),
     text: async () => {
       for (const refresh of refreshers) await refresh()

@@ -8,7 +8,12 @@ import { type Failure, Retryable, Terminal, toError } from './errors.ts'
 
 /** All addresses of a host name. */
 export type Lookup = (host: string) => Promise<readonly string[]>
-export type ConnectDeps = { lookup: Lookup; secureContext: () => SecureContext }
+export type ConnectDeps = {
+  lookup: Lookup
+  secureContext: () => SecureContext
+  /** The peer need not prove who it is: only where the user of a connector said so. */
+  skipVerification?: boolean
+}
 export type Target = { protocol: string; host: string; port: number }
 
 const addressesMax = 4
@@ -73,7 +78,7 @@ function openTls(deps: ConnectDeps, target: Target, address: string): Socket {
     port: target.port,
     ...(isIP(target.host) ? {} : { servername: target.host }),
     secureContext: deps.secureContext(),
-    rejectUnauthorized: true, // stated, so that no environment variable can say otherwise
+    rejectUnauthorized: deps.skipVerification !== true, // stated, so that no environment variable can say otherwise
     ALPNProtocols: ['http/1.1'],
   })
 }

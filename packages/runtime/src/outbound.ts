@@ -39,6 +39,10 @@ export type OutboundOptions = {
   schemes?: readonly ('https:' | 'http:')[]
   /** Further certificate authorities (PEM), besides those Node trusts. */
   ca?: readonly string[]
+  /** With which we prove who we are (PEM). */
+  clientCertificate?: { cert: string; key: string }
+  /** Takes any certificate. Only for connectors whose user asked for it. */
+  skipVerification?: boolean
   timeoutMs?: number
   /** Of `timeoutMs`, for the look-up and the connection. */
   connectTimeoutMs?: number
@@ -52,9 +56,11 @@ const originsMax = 1_000
 
 export function createOutbound(deps: { lookup?: Lookup }, options: OutboundOptions = {}): Outbound {
   const settings = { ...defaults, ...options }
-  const secureContext = once(() => contextWith(options.ca ?? []))
+  const secureContext = once(() => contextWith(options))
   const allowNow = () => (typeof settings.allow === 'function' ? settings.allow() : (settings.allow ?? noneAllowed))
-  const pools = createPools((allow) => newPool({ lookup: deps.lookup ?? lookupAll, secureContext }, allow, settings))
+  const pools = createPools((allow) =>
+    newPool({ lookup: deps.lookup ?? lookupAll, secureContext, skipVerification: options.skipVerification === true }, allow, settings),
+  )
 
   async function send(request: OutboundRequest, bytesMax: number): Promise<AnswerHead & { body: AsyncIterable<Buffer> }> {
     const allow = allowNow()
@@ -95,8 +101,9 @@ function wireOptions(request: OutboundRequest, url: URL): Dispatcher.RequestOpti
   return { origin: url.origin, path: `${url.pathname}${url.search}`, method, ...(body === undefined ? {} : { body }) }
 }
 
-function contextWith(ca: readonly string[]): SecureContext {
-  return createSecureContext({ minVersion: 'TLSv1.2', ...(ca.length === 0 ? {} : { ca: [...getCACertificates('default'), ...ca] }) })
+function contextWith({ ca = [], clientCertificate = {} }: { ca?: readonly string[]; clientCertificate?: object }): SecureContext {
+  const authorities = ca.length === 0 ? {} : { ca: [...getCACertificates('default'), ...ca] }
+  return createSecureContext({ minVersion: 'TLSv1.2', ...authorities, ...clientCertificate })
 }
 
 function newPool(deps: Parameters<typeof connectChecked>[0], allow: Allow, settings: typeof defaults): Agent {
