@@ -39,6 +39,10 @@ export interface Election {
   /** Throws when it is not: to be used as the `guard` of a client. */
   assertHeld(): void
   readonly term: Term | undefined
+  /** Somebody else who held it when it was last looked at; null: nobody, or we do. */
+  readonly rival: string | null
+  /** Called when a term began or ended. */
+  onChange(listener: () => void): void
   /** The next term, or the one that runs. */
   whenHeld(signal?: AbortSignal): Promise<Term>
   /** Gives the Lease up, so that the next one need not wait for it to run out. */
@@ -65,6 +69,8 @@ class Candidate implements Election {
   #live: LeaseObject | undefined
   #seen: { version: string; atMs: number } | undefined
   #term: (Term & { end: AbortController }) | undefined
+  #rival: string | null = null
+  #onChange: () => void = () => undefined
 
   constructor(deps: { kube: Kube; clock: Clock; log: Log }, options: ElectionOptions) {
     const durationMs = options.durationMs ?? 15_000
@@ -93,6 +99,14 @@ class Candidate implements Election {
 
   get term(): Term | undefined {
     return this.held() ? this.#term : undefined
+  }
+
+  get rival(): string | null {
+    return this.held() ? null : this.#rival
+  }
+
+  onChange(listener: () => void): void {
+    this.#onChange = listener
   }
 
   async whenHeld(signal?: AbortSignal): Promise<Term> {
@@ -145,6 +159,8 @@ class Candidate implements Election {
       | undefined
     const version = live?.metadata.resourceVersion ?? ''
     if (this.#seen?.version !== version) this.#seen = { version, atMs: this.#deps.clock.monotonicMs() }
+    const holder = live ? leaseHolder(live) : ''
+    this.#rival = holder === '' || holder === this.identity ? null : holder
     return live
   }
 
@@ -198,6 +214,7 @@ class Candidate implements Election {
     this.#term = { epoch: live.spec.leaseTransitions ?? 0, signal: end.signal, end }
     this.#deps.log.info('lease taken', { lease: this.#at.name, epoch: this.#term.epoch })
     for (const waiter of this.#waiters) waiter(this.#term)
+    this.#onChange()
   }
 
   #end(why: string): void {
@@ -207,6 +224,7 @@ class Candidate implements Election {
     this.#deps.log.info('lease ended', { lease: this.#at.name, epoch: this.#term.epoch, why })
     this.#term.end.abort(new LeaseLost(`Lease ${this.#at.namespace}/${this.#at.name}: ${why}`))
     this.#term = undefined
+    this.#onChange()
   }
 
   #note(what: string, error: unknown): void {
