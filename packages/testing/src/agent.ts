@@ -9,6 +9,8 @@ import { askServers } from './servers-client.ts'
 
 export type AgentProcess = ProgramProcess & {
   readonly healthUrl: string
+  /** Where it reads its key. */
+  readonly pakFile: string
   /** The same agent again after a kill: same key, same cluster, another process. */
   again(): Promise<AgentProcess>
 }
@@ -19,6 +21,10 @@ export async function startTestAgent(options: {
   kubeconfigPath: string
   namespace?: string
   env?: Record<string, string>
+  /** The line of its log that is waited for. */
+  until?: string
+  /** Another file than its source, and how Node runs it. */
+  program?: { readonly main: string; readonly nodeFlags: readonly string[] }
 }): Promise<AgentProcess> {
   const folder = await askServers('loan.folder', { kind: 'plain' })
   const pakFile = join(folder, 'agent.pak')
@@ -33,13 +39,33 @@ export async function startTestAgent(options: {
     BROKKR__AGENT__HEALTH_PORT: String(port),
     ...(options.namespace === undefined ? {} : { BROKKR__AGENT__NAMESPACE: options.namespace }),
     BROKKR__LOG__LEVEL: 'debug',
+    // A killed agent's successor waits for the Lease to run out.
+    BROKKR__AGENT__LEASE_SECONDS: '4',
     ...options.env,
   }
-  return run({ folder, env, healthUrl: `http://127.0.0.1:${port}` })
+  return run({
+    folder,
+    env,
+    pakFile,
+    healthUrl: `http://127.0.0.1:${port}`,
+    until: options.until ?? 'agent ready',
+    program: options.program ?? fromSource,
+  })
 }
 
-async function run(given: { folder: string; env: Record<string, string>; healthUrl: string }): Promise<AgentProcess> {
-  const program = await startProgram({ name: 'agent', main: 'packages/agent/src/main.ts', env: given.env, folder: given.folder })
-  await logLine(program, 'agent ready')
-  return Object.assign(program, { healthUrl: given.healthUrl, again: () => run(given) })
+const fromSource = { main: 'packages/agent/src/main.ts', nodeFlags: [] as readonly string[] }
+
+interface Given {
+  readonly folder: string
+  readonly env: Record<string, string>
+  readonly pakFile: string
+  readonly healthUrl: string
+  readonly until: string
+  readonly program: { readonly main: string; readonly nodeFlags: readonly string[] }
+}
+
+async function run(given: Given): Promise<AgentProcess> {
+  const program = await startProgram({ name: 'agent', ...given.program, env: given.env, folder: given.folder })
+  await logLine(program, given.until)
+  return Object.assign(program, { healthUrl: given.healthUrl, pakFile: given.pakFile, again: () => run(given) })
 }

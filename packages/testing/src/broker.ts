@@ -7,6 +7,7 @@ import { makePak } from '@brokkr/contract/pak.ts'
 import { freePort } from '@brokkr/local/free-ports.ts'
 import { database } from './postgres.ts'
 import { logLine, type ProgramProcess, startProgram } from './program.ts'
+import { waitFor } from './wait-for.ts'
 
 export type TestBroker = ProgramProcess & {
   readonly url: string
@@ -22,7 +23,9 @@ export type TestBroker = ProgramProcess & {
   sibling(env?: Record<string, string>): Promise<TestBroker>
 }
 
-export async function startTestBroker(options: { databaseUrl?: string; env?: Record<string, string> } = {}): Promise<TestBroker> {
+export async function startTestBroker(
+  options: { databaseUrl?: string; env?: Record<string, string>; main?: string } = {},
+): Promise<TestBroker> {
   const databaseUrl = options.databaseUrl ?? (await database()).url
   const { pak, hash } = await makePak()
   const port = await freePort()
@@ -35,9 +38,15 @@ export async function startTestBroker(options: { databaseUrl?: string; env?: Rec
     BROKKR__BROKER__PAK_HASH: hash,
     BROKKR__BROKER__ENCRYPTION_KEY: encryptionKey,
     BROKKR__LOG__LEVEL: 'debug',
+    // A busy test machine is no overloaded broker.
+    BROKKR__FEED__LOOP_DELAY_MS: '60000',
+    BROKKR__FEED__MEMORY_SHARE: '1',
+    // A busy machine is not an overloaded broker: calls of tests are not shed for it.
+    BROKKR__LIMITS__EVENT_LOOP_DELAY_MS: '60000',
     ...options.env,
   }
-  return run({ url: `http://127.0.0.1:${port}`, databaseUrl, adminPak: pak, encryptionKey, env })
+  const main = options.main ?? 'packages/broker/src/main.ts'
+  return run({ url: `http://127.0.0.1:${port}`, databaseUrl, adminPak: pak, encryptionKey, env, main })
 }
 
 async function run(given: {
@@ -46,10 +55,15 @@ async function run(given: {
   adminPak: string
   encryptionKey: string
   env: Record<string, string>
+  main: string
 }): Promise<TestBroker> {
-  const { url, databaseUrl, adminPak, encryptionKey, env } = given
-  const program = await startProgram({ name: 'broker', main: 'packages/broker/src/main.ts', env })
+  const { url, databaseUrl, adminPak, encryptionKey, env, main } = given
+  const program = await startProgram({ name: 'broker', main, env })
   await logLine(program, 'broker ready')
+  await waitFor('the broker to be ready', async () => (await fetch(`${url}/readyz`)).status === 200, {
+    limitMs: 60_000,
+    onTimeout: () => program.logTail(20),
+  })
   const clientOf = (pak: string) => createClient({ baseUrl: url, pak: () => pak, userAgent: 'brokkr-test' })
   const sibling = async (more: Record<string, string> = {}) => {
     const port = await freePort()
@@ -79,7 +93,7 @@ export type TestAgent = { readonly agent: Agent; readonly pak: string; readonly 
 
 /** An ACTIVE agent registered with the given generators. */
 export async function makeAgent(
-  broker: TestBroker,
+  broker: Pick<TestBroker, 'admin' | 'clientOf'>,
   options: { name?: string; labels?: string[]; generators: TestTenant[] },
 ): Promise<TestAgent> {
   const name = options.name ?? unique('agent')

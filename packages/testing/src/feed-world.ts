@@ -1,7 +1,9 @@
 // A broker with one tenant and the words that tests of the feed use: stacks under a label, submissions, followers, rows aged
 // or written by hand.
 
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
+import { sealedYaml } from '@brokkr/broker/domain/sealed-yaml.ts'
+import { createSeal } from '@brokkr/broker/seal.ts'
 import { makePak } from '@brokkr/contract/pak.ts'
 import { makeAgent, makeGenerator, startTestBroker, type TestAgent, type TestBroker, type TestTenant, unique } from './broker.ts'
 import { type Follower, followStream } from './follower.ts'
@@ -19,6 +21,8 @@ export type FeedWorld = {
   /** Many agents that have every stack under the label, written by hand: the API is not what such a test is about. */
   crowd(count: number, label: string): Promise<TestAgent[]>
   follow(agent: TestAgent, options?: { cursor?: string; at?: TestBroker; query?: Record<string, string> }): Promise<Follower>
+  /** So many stacks under the label, targeted at the agent and with one object each of so many bytes, written by hand. */
+  manyStacks(agent: TestAgent, options: { count: number; label: string; bytes: number }): Promise<string[]>
   /** One statement by hand. */
   sql<Row extends object>(text: string, values?: unknown[]): Promise<Row[]>
   /** stack → rev and object that the database says this agent should run. */
@@ -49,6 +53,7 @@ export async function feedWorld(env: Record<string, string> = {}): Promise<FeedW
     openSubmission: (id, value) => openSubmission({ connect: db.connect, encryptionKey: broker.encryptionKey }, id, configMapYaml(value)),
     agent: (labels = []) => makeAgent(broker, { labels, generators: [tenant] }),
     crowd: (count, label) => makeCrowd({ broker, tenant, sql }, count, label),
+    manyStacks: (agent, options) => makeStacks({ broker, tenant, sql }, agent, options),
     follow: ({ agent, pak }, { at = broker, ...options } = {}) => followStream(at.url, { agentId: agent.id, pak, ...options }),
     wanted: async ({ agent }) => {
       const rows = await sql<{ stack_id: string; rev: string; object_id: string | null }>(
@@ -62,6 +67,35 @@ export async function feedWorld(env: Record<string, string> = {}): Promise<FeedW
 }
 
 type CrowdDeps = { broker: TestBroker; tenant: TestTenant; sql: (text: string, values?: unknown[]) => Promise<object[]> }
+
+async function makeStacks(
+  { broker, tenant, sql }: CrowdDeps,
+  { agent }: TestAgent,
+  { count, label, bytes }: { count: number; label: string; bytes: number },
+): Promise<string[]> {
+  const rows = (await sql(
+    `with made as (insert into stacks (id, name, generator_id) select gen_random_uuid(), 'many-' || n || '-' || $2, $1 from generate_series(1, $3) n returning id),
+     labelled as (insert into stack_labels (id, stack_id, label) select gen_random_uuid(), id, $2 from made)
+     insert into agent_targets (id, agent_id, stack_id, by_label) select gen_random_uuid(), $4, id, true from made returning stack_id as id`,
+    [tenant.generator.id, label, count, agent.id],
+  )) as { id: string }[]
+  const ids = rows.map(({ id }) => id)
+  const seal = createSeal([Buffer.from(broker.encryptionKey, 'hex')])
+  const text = configMapYaml('x'.repeat(bytes))
+  const checksum = createHash('sha256').update(text).digest('hex')
+  for (let at = 0; at < ids.length; at += 250) {
+    const page = ids.slice(at, at + 250)
+    const objects = page.map(() => randomUUID())
+    await sql(
+      `with given as (select * from unnest($1::uuid[], $2::uuid[], $3::bytea[]) as g (stack_id, id, sealed)),
+       taken as (update stacks set last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id(), head_object_id = g.id from given g where stacks.id = g.stack_id returning stacks.id, last_sequence)
+       insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind)
+       select g.id, t.id, t.last_sequence, g.sealed, $4, $5, 'admin' from taken t join given g on g.stack_id = t.id`,
+      [page, objects, objects.map((id) => seal.seal(sealedYaml(id), text)), Buffer.byteLength(text), checksum],
+    )
+  }
+  return ids
+}
 
 async function makeCrowd({ broker, tenant, sql }: CrowdDeps, count: number, label: string): Promise<TestAgent[]> {
   const keys = await Promise.all(Array.from({ length: count }, async () => ({ id: randomUUID(), ...(await makePak()) })))

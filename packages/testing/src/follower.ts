@@ -9,6 +9,7 @@ import { waitFor } from './wait-for.ts'
 export type Follower = {
   readonly frames: Frame[]
   readonly status: number
+  readonly headers: IncomingMessage['headers']
   /** Waits for a frame of this type that satisfies `is`, among those that came and those that come. */
   frame<T extends Frame['type']>(type: T, is?: (frame: FrameOf<T>) => boolean): Promise<FrameOf<T>>
   /** What the stream says should run: stack → rev and object, after all frames so far. */
@@ -21,10 +22,25 @@ export type Follower = {
 
 export async function followStream(
   url: string,
-  options: { agentId: string; pak: string; cursor?: string; query?: Record<string, string> },
+  options: { agentId: string; pak: string; cursor?: string; query?: Record<string, string>; onFrame?: (frame: Frame) => void },
 ): Promise<Follower> {
   const query = new URLSearchParams({ ...(options.cursor === undefined ? {} : { cursor: options.cursor }), ...options.query })
-  const response = await open(`${url}/api/v1/agents/${options.agentId}/stream?${query}`, options.pak)
+  return followFrames(
+    `${url}/api/v1/agents/${options.agentId}/stream?${query}`,
+    { authorization: `Bearer ${options.pak}` },
+    options.onFrame,
+  )
+}
+
+/** A watch of these scopes, as lines. */
+export function followWatch(url: string, options: { pak: string; scopes: readonly string[]; cursor?: string }): Promise<Follower> {
+  const query = new URLSearchParams(options.scopes.map((scope): [string, string] => ['scope', scope]))
+  if (options.cursor !== undefined) query.set('cursor', options.cursor)
+  return followFrames(`${url}/api/v1/watch?${query}`, { authorization: `Bearer ${options.pak}`, accept: 'application/x-ndjson' })
+}
+
+async function followFrames(url: string, headers: Record<string, string>, onFrame?: (frame: Frame) => void): Promise<Follower> {
+  const response = await open(url, headers)
   const frames: Frame[] = []
   // Held shut, nothing more is taken from the socket, which is how a consumer stops reading.
   let gate: PromiseWithResolvers<void> | null = null
@@ -32,13 +48,16 @@ export async function followStream(
     response,
     () => gate?.promise,
     (line) => {
-      const frame = parseFrame(line)
-      if (frame !== null) frames.push(frame)
+      const frame = response.statusCode === 200 ? parseFrame(line) : null
+      if (frame === null) return
+      frames.push(frame)
+      onFrame?.(frame)
     },
   )
   return {
     frames,
     status: response.statusCode ?? 0,
+    headers: response.headers,
     ended,
     wanted: () => wantedOf(frames),
     frame: (type, is = () => true) =>
@@ -60,9 +79,9 @@ export async function followStream(
   }
 }
 
-function open(url: string, pak: string): Promise<IncomingMessage> {
+function open(url: string, headers: Record<string, string>): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const sent = request(url, { headers: { authorization: `Bearer ${pak}` } }, resolve)
+    const sent = request(url, { headers }, resolve)
     sent.on('error', reject)
     sent.end()
   })

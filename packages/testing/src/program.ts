@@ -1,7 +1,7 @@
 // A program of ours as a real process: started from its source file with nothing but environment, ready when its log says so,
 // killed by pid. Its folder and pid belong to the run, so that a killed test leaves nothing.
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type OwnedProcess, spawnOwned } from '@brokkr/local/spawn-owned.ts'
 import { askServers } from './servers-client.ts'
@@ -21,21 +21,22 @@ export type ProgramProcess = {
   lines(): Record<string, unknown>[]
 }
 
-/** `main` is a file of the workspace, such as `packages/broker/src/main.ts`. */
+/** `main` is a file of the workspace, such as `packages/broker/src/main.ts`, or one outside it by its whole path. */
 export async function startProgram(options: {
   name: string
   main: string
   args?: readonly string[]
+  nodeFlags?: readonly string[]
   env: Record<string, string>
   folder?: string
 }): Promise<ProgramProcess> {
   const folder = options.folder ?? (await askServers('loan.folder', { kind: 'plain' }))
-  const main = fileURLToPath(new URL(`../../../${options.main}`, import.meta.url))
+  const main = resolve(fileURLToPath(new URL('../../..', import.meta.url)), options.main)
   const logFile = join(folder, `${options.name}.log`)
   const owned = spawnOwned({
     name: options.name,
     command: process.execPath,
-    args: [main, ...(options.args ?? [])],
+    args: [...(options.nodeFlags ?? []), main, ...(options.args ?? [])],
     cwd: folder,
     env: options.env,
     logFile,

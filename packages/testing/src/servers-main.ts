@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { Loans } from './loans.ts'
 import { listenForCalls } from './servers-listen.ts'
 import { type Borrower, type Handlers, socketPathOf } from './servers-protocol.ts'
+import { type SharedDataServers, sharedDataServers } from './shared-data-servers.ts'
 import { type SharedKube, sharedKube } from './shared-kube.ts'
 import { type SharedPostgres, sharedPostgres } from './shared-postgres.ts'
 import { openTestRun, sweepDeadRuns, type TestRun } from './test-run.ts'
@@ -12,6 +13,7 @@ type Owned = {
   run: TestRun
   postgres: SharedPostgres
   kube: SharedKube
+  data: SharedDataServers
   loans: Loans
   stopping: AbortController
   tidying: Promise<unknown>
@@ -49,12 +51,13 @@ function own(run: TestRun): Owned {
     loans: new Loans(run),
     postgres: sharedPostgres({ dir: join(run.fastFolder, 'postgres'), signal, onStarted: (started) => run.note([started]) }),
     kube: sharedKube({ dir: join(run.folder, 'kube'), signal, onStarted: (started) => run.note(started), onProgress: say }),
+    data: sharedDataServers({ dir: run.folder, signal, onStarted: (started) => run.note([started]), onProgress: say }),
     tidying: Promise.resolve(),
   }
 }
 
 function handlersOf(owned: Owned): Handlers {
-  const { run, postgres, kube, loans } = owned
+  const { run, postgres, kube, data, loans } = owned
   return {
     'postgres.create': ({ from }, by) => {
       tidy(owned, by)
@@ -62,6 +65,8 @@ function handlersOf(owned: Owned): Handlers {
     },
     'postgres.drop': ({ name }) => postgres.drop(name).then(() => null),
     'kube.plane': (wish) => kube.plane(wish),
+    kafka: () => data.kafka(),
+    schemaRegistry: () => data.schemaRegistry(),
     'kube.assets': ({ stage }) => kube.assets(stage),
     'loan.folder': ({ kind }, by) => {
       tidy(owned, by)
@@ -85,7 +90,7 @@ function tidy(owned: Owned, by: Borrower): void {
 
 async function stop(owned: Owned): Promise<void> {
   owned.stopping.abort(new Error('the test run is over'))
-  const outcomes = await Promise.allSettled([owned.postgres.stop(), owned.kube.stop(), owned.tidying])
+  const outcomes = await Promise.allSettled([owned.postgres.stop(), owned.kube.stop(), owned.data.stop(), owned.tidying])
   for (const outcome of outcomes) if (outcome.status === 'rejected') say(`cannot stop a server in order: ${String(outcome.reason)}`)
   // Ends what is still there by its recorded pid.
   await owned.run.remove()

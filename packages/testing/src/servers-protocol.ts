@@ -1,6 +1,7 @@
 // What tests may ask the process that owns the servers; one line of JSON each way over its Unix socket.
 import type { KubeAssets } from '@brokkr/local/assets.ts'
 import type { RecordedProcess } from '@brokkr/local/process-table.ts'
+import type { KafkaAddress } from './kafka-server.ts'
 
 /** Who asks. A worker runs one test file after another: what it borrowed for an earlier file can be cleared away. */
 export type Borrower = { pid: number; file: number }
@@ -20,6 +21,8 @@ export type ServerCalls = {
   'postgres.create': { given: { from: 'template' | 'nothing' }; answer: { name: string; url: string } }
   'postgres.drop': { given: { name: string }; answer: null }
   'kube.plane': { given: { controllers: boolean; nodes: number }; answer: PlaneAddress }
+  kafka: { given: object; answer: KafkaAddress }
+  schemaRegistry: { given: object; answer: { url: string } }
   'kube.assets': { given: { stage: 'core' | 'full' }; answer: KubeAssets }
   /** A folder for a server that a test starts itself; removed at the end of the run at the latest. */
   'loan.folder': { given: { kind: 'fast' | 'plain' }; answer: string }

@@ -25,6 +25,7 @@ const table = {
   'A28.apiServerDownMs': { test: 10_000, proof: 120_000 },
   'A10.polls': { test: 120, proof: null },
   'A10.durationMs': { test: null, proof: 3_600_000 },
+  'journey.brokerDownMs': { test: 3_000, proof: 60_000 },
   'A50.objects': { test: 1_000, proof: 5_000 },
   'A50.durationMs': { test: 60_000, proof: 3_600_000 },
   'kube.objects': { test: 1_000, proof: 10_000 },
@@ -35,6 +36,8 @@ const table = {
   'D92.rows': { test: 20_000, proof: 100_000 },
   'D98.rows': { test: 20_000, proof: 100_000 },
   'D101.rows': { test: 50_000, proof: 1_000_000 },
+  'twoBrokers.submissions': { test: 320, proof: 8_000 },
+  'fuzz.requests': { test: 5_000, proof: 100_000 },
   'command.followers': { test: 50, proof: 500 },
 } satisfies Record<string, Row>
 

@@ -15,7 +15,7 @@ type NotYet = undefined | false | null
 
 /** The first value of `probe` that is not undefined, null or false. A probe that throws counts as "not yet". */
 export async function waitFor<T>(what: string, probe: () => T | NotYet | Promise<T | NotYet>, options: WaitOptions = {}): Promise<T> {
-  const { limitMs = 30_000, everyMs = 100 } = options
+  const { limitMs = 120_000, everyMs = 100 } = options
   const startedMs = performance.now()
   let pauseMs = 1
   for (let probes = 1; ; probes += 1) {

@@ -1,0 +1,81 @@
+// A server on the Java machine, for tests: started in its own folder, waited for by its own signal, its log kept for the message of a
+// failure, killed and started again on command. It dies with the process that started it.
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { readTail } from '@brokkr/local/log-tail.ts'
+import type { RecordedProcess } from '@brokkr/local/process-table.ts'
+import { waitUntilReady } from '@brokkr/local/ready-probe.ts'
+import { type OwnedProcess, spawnOwned } from '@brokkr/local/spawn-owned.ts'
+
+export type JvmServerOptions = {
+  name: string
+  java: string
+  /** Behind the flags that every one of them has. */
+  args: readonly string[]
+  dir: string
+  env?: Record<string, string>
+  /** An address that answers 2xx, or a word in what it prints. */
+  ready: { url: string } | { printed: string }
+  signal?: AbortSignal
+}
+
+export type JvmServer = {
+  readonly process: RecordedProcess
+  isRunning(): boolean
+  logTail(lines?: number): string
+  /** Returns when the process is gone. */
+  kill(signal: NodeJS.Signals): Promise<void>
+  /** Starts it again after a kill, on the same folder; returns when it is ready. */
+  start(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** A start took up to 100 s on a machine with ten times as much to do as it has cores. */
+const startLimitMs = 300_000
+/** Half the processor time of a start is compiling, and collecting in parallel takes threads from others. */
+const quickStart = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC']
+
+export async function startJvmServer(options: JvmServerOptions): Promise<JvmServer> {
+  await mkdir(options.dir, { recursive: true })
+  let running = await launch(options)
+  const server: JvmServer = {
+    get process() {
+      return { pid: running.pid, startTime: running.startTime }
+    },
+    isRunning: () => running.isRunning(),
+    logTail: (lines = 40) => running.logTail(lines),
+    async kill(signal) {
+      running.kill(signal)
+      await running.exited
+    },
+    async start() {
+      if (!running.isRunning()) running = await launch(options)
+    },
+    stop: () => running.stop(30_000),
+  }
+  return server
+}
+
+async function launch(options: JvmServerOptions): Promise<OwnedProcess> {
+  const { name, java, dir, ready } = options
+  const env = options.env === undefined ? {} : { env: options.env }
+  const child = spawnOwned({
+    name,
+    command: java,
+    args: [...quickStart, ...options.args],
+    cwd: dir,
+    logFile: join(dir, 'server.log'),
+    ...env,
+  })
+  const isPrinted = async () => 'printed' in ready && readTail(child.logFile, { lines: 400, from: child.logStart }).includes(ready.printed)
+  const signal = options.signal ?? new AbortController().signal
+  try {
+    const probe = 'url' in ready ? ready.url : isPrinted
+    if (await waitUntilReady(probe, { isRunning: () => child.isRunning(), limitMs: startLimitMs, signal })) return child
+    throw new Error('it ended')
+  } catch (cause) {
+    await child.stop(1_000)
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new Error(`${name} did not start in ${dir}: ${reason}; the end of its log:\n${child.logTail(30)}`, { cause })
+  }
+}
