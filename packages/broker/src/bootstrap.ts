@@ -8,6 +8,7 @@ import { sampleHashes } from './domain/sample-keys.ts'
 import { uuid7 } from './domain/uuid7.ts'
 import { writeKeyFile } from './key-file.ts'
 import * as adminRole from './store/admin-role.ts'
+import * as auditLogs from './store/audit-logs.ts'
 import * as generators from './store/generators.ts'
 import type { Sql } from './store/sql.ts'
 
@@ -25,6 +26,8 @@ export async function bootstrap(deps: { sql: Sql }, settings: BootstrapSettings)
   return deps.sql.begin(async (sql) => {
     // Several processes may start at once; the first one makes the rows, the others find them.
     await adminRole.lock(sql, {})
+    // After months of rest this month has no partition yet, and the first row would take its place.
+    await auditLogs.makePartitions(sql, {})
     await ensureSystemGenerator(sql)
     const { live } = await adminRole.countLive(sql, {})
     const adminPakFile = live > 0 ? null : await firstAdminKey(sql, settings)

@@ -1,12 +1,25 @@
 // The broker's settings: one table with their defaults. What is marked hot takes effect at a reload.
 import { randomBytes } from 'node:crypto'
+import { isCidr } from '@brokkr/runtime/address.ts'
 import { type ConfigOf, count, optional, port, requiredSecret, seconds, secret, secretList, setting } from '@brokkr/runtime/config-table.ts'
 import { z } from 'zod'
 import { isSampleHash } from './domain/sample-keys.ts'
 
 const span = z.tuple([seconds, seconds])
+const origin = z.string().regex(/^(\*|https?:\/\/[^/\s]+)$/, 'must be an origin such as https://console.example.com, without a path, or *')
 const hexKey = z.string().regex(/^[0-9a-f]{64}$/i, 'must be 64 hex digits (32 bytes)')
 const hexHash = z.string().regex(/^[0-9a-f]{64}$/, 'must be the 64 lower-case hex digits of a SHA-256')
+
+/** tasks.<name>.every_seconds: another interval than the task's own. */
+const everySeconds = () => ({ every_seconds: optional(seconds, { hot: true }) })
+const taskTable = {
+  'change-log-cleanup': everySeconds(),
+  'agent-liveness': everySeconds(),
+  'audit-cleanup': everySeconds(),
+  housekeeping: everySeconds(),
+  'target-verify': everySeconds(),
+  'summary-verify': everySeconds(),
+}
 
 export const brokerTable = {
   database: {
@@ -18,6 +31,8 @@ export const brokerTable = {
     host: optional(z.string().min(1)),
     port: setting(port, 3000),
     tls_terminated_elsewhere: setting(z.boolean(), false),
+    tls_cert_file: optional(z.string().min(1)),
+    tls_key_file: optional(z.string().min(1)),
     trusted_proxies: setting(z.array(z.string()), []),
     shutdown_seconds: setting(seconds, 30),
   },
@@ -27,7 +42,16 @@ export const brokerTable = {
     header_seconds: setting(seconds, 10),
     body_seconds: setting(seconds, 30),
     handler_seconds: setting(seconds, 30),
+    event_loop_delay_ms: setting(z.number().positive(), 200),
+    pool_wait_seconds: setting(seconds, 5),
   },
+  cors: {
+    allowed_origins: setting(z.array(origin), [], { hot: true }),
+    allowed_methods: setting(z.array(z.string()), ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'], { hot: true }),
+    allowed_headers: setting(z.array(z.string()), ['Authorization', 'Content-Type', 'Idempotency-Key', 'X-Generator-Key'], { hot: true }),
+    max_age_seconds: setting(seconds, 3600, { hot: true }),
+  },
+  metrics: { port: optional(port) },
   log: {
     level: setting(z.enum(['trace', 'debug', 'info', 'warn', 'error']), 'info', { hot: true }),
     format: setting(z.enum(['json', 'pretty']), 'json'),
@@ -40,6 +64,9 @@ export const brokerTable = {
     encryption_key: secret({ schema: hexKey, make: () => randomBytes(32).toString('hex') }),
     webhook_encryption_key: secret({ schema: hexKey }),
     encryption_keys_previous: secretList({ schema: hexKey }),
+    audit_log_retention_days: setting(z.number().nonnegative(), 90, { hot: true }),
+    audit_cleanup_interval_seconds: setting(seconds, 86_400, { hot: true }),
+    agent_events_retention_days: setting(z.number().nonnegative(), 0, { hot: true }),
     audit_batch_size: setting(count.min(1).max(1000), 100),
     audit_flush_ms: setting(z.number().positive(), 1000),
     idempotency_seconds: setting(seconds, 86_400),
@@ -69,7 +96,14 @@ export const brokerTable = {
     dead_seconds: setting(seconds, 45),
     far_end_check_seconds: setting(seconds, 10),
     drain_per_second: setting(count.min(1), 1000),
+    canary_seconds: setting(seconds, 10),
+    recheck_seconds: setting(seconds, 300),
+    snapshot_connections: setting(count.min(1).max(100), 8),
+    loop_delay_ms: setting(z.number().positive(), 100),
+    memory_share: setting(z.number().positive().max(1), 0.8),
+    retention_hours: setting(z.number().positive(), 24, { hot: true }),
   },
+  tasks: taskTable,
 }
 export type BrokerConfig = ConfigOf<typeof brokerTable>
 
@@ -77,20 +111,37 @@ type Problems = { path: string; problem: string }[]
 
 export const checkBrokerConfig = (config: BrokerConfig): Problems => [
   ...hostProblems(config),
+  ...tlsProblems(config),
+  ...proxyProblems(config),
   ...keyProblems(config),
   ...sampleProblems(config),
 ]
 
 /** Plain HTTP stays on loopback, unless somebody in front does TLS and the operator says so. */
 function hostProblems({ server }: BrokerConfig): Problems {
-  const { host, tls_terminated_elsewhere } = server
-  if (host === null || tls_terminated_elsewhere || ['127.0.0.1', '::1', 'localhost'].includes(host)) return []
+  const { host } = server
+  if (host === null || isTls(server) || ['127.0.0.1', '::1', 'localhost'].includes(host)) return []
   return [
     {
       path: 'server.host',
-      problem: `${host} would serve plain HTTP to the network: put TLS in front and set server.tls_terminated_elsewhere = true, or leave it at 127.0.0.1`,
+      problem: `${host} would serve plain HTTP to the network: set server.tls_cert_file and server.tls_key_file, or put TLS in front and set server.tls_terminated_elsewhere = true, or leave it at 127.0.0.1`,
     },
   ]
+}
+
+function tlsProblems({ server }: BrokerConfig): Problems {
+  const { tls_cert_file: cert, tls_key_file: key } = server
+  if ((cert === null) === (key === null)) return []
+  const missing = cert === null ? 'server.tls_cert_file' : 'server.tls_key_file'
+  return [{ path: missing, problem: 'is missing: a certificate and its key are given together' }]
+}
+
+function proxyProblems({ server }: BrokerConfig): Problems {
+  const wrong = server.trusted_proxies.filter((proxy) => !isCidr(proxy))
+  return wrong.map((proxy) => ({
+    path: 'server.trusted_proxies',
+    problem: `${proxy} is neither an address nor a network such as 10.0.0.0/8`,
+  }))
 }
 
 function keyProblems({ broker }: BrokerConfig): Problems {
@@ -113,4 +164,10 @@ function sampleProblems({ broker }: BrokerConfig): Problems {
   return [{ path: 'broker.pak_hash', problem }]
 }
 
-export const listenHost = ({ server }: BrokerConfig): string => server.host ?? (server.tls_terminated_elsewhere ? '0.0.0.0' : '127.0.0.1')
+/** Whether browsers and agents reach it by TLS, its own or that of somebody in front. */
+export const isTls = (server: BrokerConfig['server']): boolean => server.tls_terminated_elsewhere || server.tls_cert_file !== null
+
+export const listenHost = ({ server }: BrokerConfig): string => server.host ?? (isTls(server) ? '0.0.0.0' : '127.0.0.1')
+
+export const tlsFilesOf = ({ server }: BrokerConfig): { certFile: string; keyFile: string } | null =>
+  server.tls_cert_file === null || server.tls_key_file === null ? null : { certFile: server.tls_cert_file, keyFile: server.tls_key_file }

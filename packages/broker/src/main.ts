@@ -1,22 +1,27 @@
 // The broker as a program: configuration → listener (probes only) → database → migrations → first rows → feed → routes.
 // Composition only; each opening registers its closing beside it.
 import { hostname } from 'node:os'
-import { systemClock } from '@brokkr/runtime/clock.ts'
-import { loadConfig } from '@brokkr/runtime/config.ts'
+import { startAdminServer } from '@brokkr/runtime/admin-server.ts'
+import { type Clock, systemClock } from '@brokkr/runtime/clock.ts'
+import { type LoadedConfig, loadConfig } from '@brokkr/runtime/config.ts'
 import { ConfigError } from '@brokkr/runtime/config-error.ts'
+import { watchEventLoopDelay } from '@brokkr/runtime/event-loop-delay.ts'
 import { createLifecycle } from '@brokkr/runtime/lifecycle.ts'
 import { createLog, type Log } from '@brokkr/runtime/log.ts'
 import { createMetrics } from '@brokkr/runtime/metrics.ts'
 import { checkStart } from '@brokkr/runtime/start-checks.ts'
+import { createOverviewReader } from './actions/read-overview.ts'
 import type { Deed } from './audit.ts'
 import { createAuditWriter } from './audit-writer.ts'
 import { bootstrap } from './bootstrap.ts'
-import { type BrokerConfig, brokerTable, checkBrokerConfig, listenHost } from './config.ts'
+import { type BrokerConfig, brokerTable, checkBrokerConfig, isTls, listenHost, tlsFilesOf } from './config.ts'
 import type { BrokerDeps } from './deps.ts'
 import { type Actor, systemActor } from './domain/actor.ts'
 import { startFeed } from './feed/feed.ts'
+import { keepGauges } from './gauges.ts'
 import { type AuthFailure, createAuthenticator } from './http/auth.ts'
 import type { CredentialKind } from './http/credential-cache.ts'
+import { fromDatabase } from './http/database-error.ts'
 import { createIdempotency } from './http/idempotency.ts'
 import { createThings } from './http/lookups.ts'
 import { handlers } from './http/routes/index.ts'
@@ -25,16 +30,20 @@ import { startHttp } from './http/server.ts'
 import { sessionCookie } from './http/session-cookie.ts'
 import { statusPage } from './http/status-page.ts'
 import { guardKeyFile } from './key-file.ts'
-import { openStore } from './open-store.ts'
+import { createManifestWork } from './manifest-work.ts'
+import { openPool, openStore } from './open-store.ts'
+import { createReadiness } from './readiness.ts'
 import { watchSampleKeys } from './sample-key-watch.ts'
 import * as adminRole from './store/admin-role.ts'
 import * as consoleSessions from './store/console-sessions.ts'
 import * as credentials from './store/credentials.ts'
+import { listTasks, type TaskSettings } from './tasks/index.ts'
+import { startTasks } from './tasks/run-tasks.ts'
 import { createUsageWriter } from './usage-writer.ts'
 import { version } from './version.ts'
 
 /** `brokkr broker`: reads the configuration, serves until a signal ends it. */
-export async function runBroker(options: { env: NodeJS.ProcessEnv; flags?: Record<string, unknown> }): Promise<void> {
+export async function runBroker(options: { env: NodeJS.ProcessEnv; flags?: Record<string, unknown>; clock?: Clock }): Promise<void> {
   checkStart()
   try {
     const config = await loadConfig({
@@ -48,7 +57,7 @@ export async function runBroker(options: { env: NodeJS.ProcessEnv; flags?: Recor
     const log = createLog({ name: 'brokkr-broker', level: config.value.log.level, format: config.value.log.format })
     const lifecycle = createLifecycle({ log }, { graceMs: config.value.server.shutdown_seconds * 1000 })
     lifecycle.listenForSignals()
-    const broker = await startBroker(config.value, { log, onClose: lifecycle.onClose.bind(lifecycle) })
+    const broker = await startBroker(config, { log, onClose: lifecycle.onClose.bind(lifecycle), clock: options.clock ?? systemClock })
     log.info('broker ready', { address: broker.address })
     await lifecycle.closed
   } catch (error) {
@@ -64,16 +73,28 @@ const wrongStart = 2
 export interface StartDeps {
   readonly log: Log
   readonly onClose: (name: string, close: () => Promise<void> | void) => void
+  readonly clock: Clock
 }
 
-export async function startBroker(config: BrokerConfig, { log, onClose }: StartDeps): Promise<{ address: string }> {
-  const clock = systemClock
+export async function startBroker(settings: LoadedConfig<BrokerConfig>, { log, onClose, clock }: StartDeps): Promise<{ address: string }> {
+  const config = settings.value
   const metrics = createMetrics({ processMetrics: true })
-  const cookie = sessionCookie({ isTls: config.server.tls_terminated_elsewhere })
-  let trouble: () => string | null = () => 'starting'
+  const cookie = sessionCookie({ isTls: isTls(config.server) })
+  let trouble: () => Promise<string | null> = async () => 'starting'
+  let poolWaitMs: () => number = () => 0
+  const eventLoop = watchEventLoopDelay({ clock, metrics })
+  onClose('event loop watch', () => eventLoop.stop())
+  const tls = tlsFilesOf(config)
   // The listener comes first, so that probes see a process that is alive while it waits for its database.
   const http = await startHttp(
-    { clock, log, metrics, ready: () => trouble(), page: statusPage },
+    {
+      clock,
+      log,
+      metrics,
+      ready: () => trouble(),
+      page: statusPage,
+      load: { delayMs: () => eventLoop.p99Ms(), poolWaitMs: () => poolWaitMs() },
+    },
     {
       host: listenHost(config),
       port: config.server.port,
@@ -81,14 +102,24 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
       trustedProxies: config.server.trusted_proxies,
       scheme: cookie.scheme,
       limits: httpLimits(config),
+      overload: { delayMs: config.limits.event_loop_delay_ms, poolWaitMs: config.limits.pool_wait_seconds * 1000 },
+      cors: () => config.cors,
+      tls,
+      serveMetrics: config.metrics.port === null,
     },
   )
   try {
-    const { database, seal } = await openStore({ clock, log }, config, async (sql) => {
+    if (config.metrics.port !== null) {
+      const admin = await startAdminServer({ host: listenHost(config), port: config.metrics.port, ready: () => trouble(), metrics, log })
+      onClose('metrics', () => admin.close())
+    }
+    const { database, seal } = await openStore({ clock, log, metrics }, config, async (sql) => {
       const { adminPakFile } = await bootstrap({ sql }, config.broker)
       if (adminPakFile !== null) log.info('first admin key written', { file: adminPakFile })
     })
     onClose('database', () => database.close())
+    poolWaitMs = () => database.pool.oldestWaitMs
+    keepGauges({ sql: database, clock, log, metrics }, { version })
     const audit = createAuditWriter(
       { sql: database, clock, log, metrics },
       { flushMs: config.broker.audit_flush_ms, batchRows: config.broker.audit_batch_size },
@@ -99,14 +130,22 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
       { flushMs: 5_000, sessionIdleSeconds: config.broker.session_idle_seconds },
     )
     onClose('usage', () => usage.close())
+    const owner = `${hostname()}-${process.pid}`
+    const snapshotSql = openPool(config, { poolSize: config.feed.snapshot_connections, log })
+    onClose('snapshot connections', () => snapshotSql.close())
     const feed = startFeed({
       database,
+      snapshotSql,
       seal,
       clock,
       log,
+      metrics,
       schema: config.database.schema,
       settings: config.feed,
-      brokerName: `${hostname()}-${process.pid}`,
+      objectBytesMax: config.limits.object_body_bytes,
+      brokerName: owner,
+      onTask: (kind) => tasks.wake(kind.replaceAll('_', '-')),
+      onCredentialsInDoubt: () => authenticator.dropAll(),
       onCredential: (kind, id) => {
         authenticator.dropCredential(kind as CredentialKind, id)
         if (kind === 'admin') sampleKeys?.wake()
@@ -136,10 +175,31 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
       },
       { cacheTtlMs: () => config.broker.auth_cache_ttl_seconds * 1000, cookieName: cookie.name },
     )
-    trouble = () => feed.trouble()
+    trouble = createReadiness({ sql: database, clock, feedTrouble: () => feed.trouble() })
     const { wake: wakeFeed, readCursor } = feed
     const dropCredential: BrokerDeps['dropCredential'] = (kind, id) => authenticator.dropCredential(kind, id)
-    const deps: BrokerDeps = { sql: database, seal, feed, wakeFeed, readCursor, dropCredential, config, clock, cookie, log }
+    const readOverview = createOverviewReader({ sql: database, clock })
+    const taskDeps = { sql: database, clock, log, metrics, wakeFeed }
+    const isAway = (error: unknown) => fromDatabase(error)?.code === 'database_unavailable'
+    const tasks = startTasks({ ...taskDeps, owner, isAway }, listTasks(taskDeps, taskSettings(config)))
+    const manifests = createManifestWork()
+    onClose('manifest workers', () => manifests.close())
+    const deps: BrokerDeps = {
+      manifests,
+      sql: database,
+      seal,
+      feed,
+      wakeFeed,
+      readCursor,
+      dropCredential,
+      readOverview,
+      config,
+      settings,
+      tasks: () => tasks.tasks,
+      clock,
+      cookie,
+      log,
+    }
     const idempotency = createIdempotency({ database, seal, metrics, wakeFeed }, { seconds: config.broker.idempotency_seconds })
     http.goLive({
       deps,
@@ -147,15 +207,19 @@ export async function startBroker(config: BrokerConfig, { log, onClose }: StartD
       handlers,
       authenticator,
       things: createThings(database),
+      maskManifest: (text) => manifests.mask(text),
       onDenied: (denied) => audit.record(deniedDeed(denied)),
     })
     // Registered last, closed first: nothing new is taken, streams get their bye, calls under way end, then the rest goes.
     onClose('http', async () => {
       http.drain()
+      const stopped = tasks.stop()
       await feed.drain()
-      await http.close()
+      await Promise.all([stopped, http.close()])
     })
-    return { address: `http://${http.address.includes(':') ? `[${http.address}]` : http.address}:${http.port}` }
+    return {
+      address: `${tls === null ? 'http' : 'https'}://${http.address.includes(':') ? `[${http.address}]` : http.address}:${http.port}`,
+    }
   } catch (error) {
     await http.close(0)
     throw error
@@ -168,6 +232,15 @@ const httpLimits = ({ limits }: BrokerConfig) => ({
   handlerMs: limits.handler_seconds * 1000,
   bodyBytes: limits.body_bytes,
   objectBodyBytes: limits.object_body_bytes,
+})
+
+const taskSettings = (config: BrokerConfig): TaskSettings => ({
+  everySeconds: (name) => (config.tasks as Record<string, { every_seconds: number | null } | undefined>)[name]?.every_seconds ?? null,
+  retentionHours: () => config.feed.retention_hours,
+  silentSeconds: () => config.broker.agent_disconnect_after_seconds,
+  auditRetentionDays: () => config.broker.audit_log_retention_days,
+  auditCleanupSeconds: () => config.broker.audit_cleanup_interval_seconds,
+  eventDays: () => config.broker.agent_events_retention_days,
 })
 
 const nobody: Actor = { ...systemActor }

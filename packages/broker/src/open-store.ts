@@ -4,9 +4,11 @@ import { ApiError } from '@brokkr/contract/error.ts'
 import { backoffDelayMs } from '@brokkr/runtime/backoff.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
+import type { Metrics } from '@brokkr/runtime/metrics.ts'
 import type { Secret } from '@brokkr/runtime/secret.ts'
 import { checkKeys } from './check-keys.ts'
 import type { BrokerConfig } from './config.ts'
+import { observeDatabase, showPool } from './database-metrics.ts'
 import { fromDatabase } from './http/database-error.ts'
 import { createSeal, type Seal } from './seal.ts'
 import { type Database, openDatabase } from './store/db.ts'
@@ -19,13 +21,14 @@ export interface Store {
 interface StoreDeps {
   readonly clock: Clock
   readonly log: Log
+  readonly metrics?: Metrics
 }
 
 /** Waits 30 s for a database that is on its way up. `firstRows` runs once the schema is there. */
 export async function openStore(deps: StoreDeps, config: BrokerConfig, firstRows: (sql: Database) => Promise<void>): Promise<Store> {
   const { version, applied } = await migrated(deps, config)
   deps.log.info('schema ready', { version, applied })
-  const database = openPool(config, { poolSize: config.database.pool_size, log: deps.log })
+  const database = openPool(config, { ...deps, poolSize: config.database.pool_size })
   try {
     await firstRows(database)
     const seal = sealOf(config)
@@ -37,15 +40,22 @@ export async function openStore(deps: StoreDeps, config: BrokerConfig, firstRows
   }
 }
 
-export const openPool = ({ database, feed }: BrokerConfig, { poolSize, log }: { poolSize: number; log: Log }): Database =>
-  openDatabase({
+export const openPool = (
+  { database, feed }: BrokerConfig,
+  { poolSize, log, metrics }: { poolSize: number; log: Log; metrics?: Metrics },
+): Database => {
+  const opened = openDatabase({
     url: database.url.reveal(),
     ...(feed.listen_url === null ? {} : { sessionUrl: feed.listen_url.reveal() }),
     schema: database.schema,
     poolSize,
     // One line per connection would be a storm; the feed says once that the database has gone.
     onIdleError: (error) => log.debug('idle database connection lost', { error }),
+    ...(metrics === undefined ? {} : { observe: observeDatabase(metrics) }),
   })
+  if (metrics !== undefined) showPool(metrics, opened)
+  return opened
+}
 
 export const sealOf = (config: BrokerConfig): Seal => createSeal(keysOf(config))
 

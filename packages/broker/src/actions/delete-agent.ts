@@ -11,6 +11,8 @@ import { lockTargeting } from './retarget.ts'
 export async function deleteAgent(deps: { sql: Sql; wakeFeed: () => void }, input: { agentId: string; by: Actor }): Promise<void> {
   const { agentId: id } = input
   await deps.sql.begin(async (sql) => {
+    // The agent before the targeting lock, as whoever falls silent takes them.
+    await agents.lock(sql, { id })
     await lockTargeting(sql)
     const gone = await agents.markDeleted(sql, { id })
     if (gone === 0) return

@@ -8,6 +8,7 @@ import { uuid7 } from '../domain/uuid7.ts'
 import * as agentEvents from '../store/agent-events.ts'
 import * as agentStackStatus from '../store/agent-stack-status.ts'
 import * as agentTargets from '../store/agent-targets.ts'
+import * as agents from '../store/agents.ts'
 import * as deploymentObjects from '../store/deployment-objects.ts'
 import type { Sql } from '../store/sql.ts'
 
@@ -36,15 +37,18 @@ export async function recordAgentEvents(
 async function record(deps: Deps, input: { agentId: string; events: IdentifiedEvent[]; by: Actor }): Promise<Recorded[]> {
   const { agentId, events } = input
   const recorded = await deps.sql.begin(async (sql) => {
+    // First, as every report does: an agent that falls silent is then before all of it or after.
+    await agents.lockForReport(sql, { id: agentId })
     const about = await objectsOf(sql, input)
     const faults = events.map((event) => about.faultOf(event))
     const sound = events.filter((_, index) => faults[index] === null)
     const stored = await store(sql, agentId, sound, about.stackOf)
-    await acknowledge(sql, agentId, sound)
-    // In one order for everybody, so that two batches wait for each other instead of locking each other out.
-    const removals = sound.filter((event) => saysRemoved(event, about.isMarker(event.deployment_object_id)))
-    for (const object_id of removals.map((event) => event.deployment_object_id).toSorted())
-      await agentStackStatus.markRemoved(sql, { agent_id: agentId, object_id })
+    // One under another agent's id is refused like the others: it acknowledges and removes nothing.
+    const told = sound.filter(({ id }) => stored.fresh.has(id) || stored.earlier.has(id))
+    await acknowledge(sql, agentId, told)
+    const removals = told.filter((event) => saysRemoved(event, about.isMarker(event.deployment_object_id)))
+    const object_ids = removals.map((event) => event.deployment_object_id)
+    if (object_ids.length > 0) await agentStackStatus.markRemoved(sql, { agent_id: agentId, object_ids })
     return events.map((event, index) => outcome(stored, event, faults[index] ?? null))
   })
   deps.wakeFeed()

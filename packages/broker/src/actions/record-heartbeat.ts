@@ -4,13 +4,14 @@ import * as agents from '../store/agents.ts'
 import type { Sql } from '../store/sql.ts'
 
 export async function recordHeartbeat(deps: { sql: Sql }, input: { agentId: string; heartbeat: Heartbeat }): Promise<void> {
-  const { k8s_reachable, k8s_api_latency_ms, agent_version, facts } = input.heartbeat
-  await agents.recordHeartbeat(deps.sql, {
-    agent_id: input.agentId,
-    k8s_reachable: k8s_reachable ?? null,
-    k8s_api_latency_ms: k8s_api_latency_ms ?? null,
-  })
-  await agents.markConnected(deps.sql, { agent_id: input.agentId, agent_version: agent_version ?? null, facts: factsText(facts) })
+  const { agentId: agent_id, heartbeat } = input
+  const news = { agent_version: heartbeat.agent_version ?? null, facts: factsText(heartbeat.facts) }
+  const signs = { k8s_reachable: heartbeat.k8s_reachable ?? null, k8s_api_latency_ms: heartbeat.k8s_api_latency_ms ?? null }
+  const seen = await agents.recordHeartbeat(deps.sql, { agent_id, ...signs, ...news })
+  if (seen === null) return
+  // Both are rare; the row of the agent itself is left alone otherwise.
+  if (!seen.is_connected) await agents.markConnected(deps.sql, { agent_id })
+  if (seen.has_news) await agents.setFacts(deps.sql, { agent_id, ...news })
 }
 
 const factsBytesMax = 16 * 1024

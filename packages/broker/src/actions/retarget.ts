@@ -4,6 +4,7 @@
 import { ApiError } from '@brokkr/contract/error.ts'
 import * as agentTargets from '../store/agent-targets.ts'
 import type { Sql } from '../store/sql.ts'
+import * as stacks from '../store/stacks.ts'
 
 export type Retargeted = { readonly agentId: string } | { readonly stackId: string }
 
@@ -15,6 +16,7 @@ export async function lockTargeting(sql: Sql): Promise<void> {
 
 /** The caller holds the lock. Ended pairs go first; a trigger notes that their removal is due. */
 export async function retarget(sql: Sql, what: Retargeted): Promise<void> {
+  if ('stackId' in what) await stacks.lockHead(sql, { id: what.stackId })
   const scope = 'agentId' in what ? { agent_id: what.agentId, stack_id: null } : { agent_id: null, stack_id: what.stackId }
   await agentTargets.recomputeEnded(sql, scope)
   await agentTargets.recomputeBegun(sql, scope)

@@ -5,11 +5,12 @@ import { ApiError } from '@brokkr/contract/error.ts'
 import { recordDeed } from '../audit.ts'
 import type { Actor } from '../domain/actor.ts'
 import { sealedYaml } from '../domain/sealed-yaml.ts'
+import { uuid7 } from '../domain/uuid7.ts'
 import type { Seal } from '../seal.ts'
 import * as deploymentObjects from '../store/deployment-objects.ts'
 import type { Sql } from '../store/sql.ts'
 import * as stacks from '../store/stacks.ts'
-import { insertObject, objectOf, refuseMoved } from './submit-deployment-object.ts'
+import { insertObject, objectOf, refuseMovedHead } from './submit-deployment-object.ts'
 
 export interface Rollback {
   readonly stackId: string
@@ -26,14 +27,14 @@ export async function rollbackStack(deps: { sql: Sql; seal: Seal; wakeFeed: () =
   if ((input.objectId === null) === (input.sequenceId === null))
     throw new ApiError('invalid_request_body', 'name the revision to go back to by sequence_id or by deployment_object_id, one of the two')
   const made = await deps.sql.begin(async (sql) => {
-    const taken = await stacks.takeSequence(sql, { stack_id: stackId })
+    const id = uuid7()
+    const taken = await stacks.takeHead(sql, { stack_id: stackId, object_id: id })
     if (taken === null) throw new ApiError('stack_not_found', 'no such stack')
     const earlier = await earlierRevision(sql, input)
-    refuseMoved(input.expectedSequenceId ?? undefined, taken.head_sequence_id)
+    await refuseMovedHead(sql, { stackId, expectedSequenceId: input.expectedSequenceId ?? undefined })
     const yamlContent = deps.seal.open(sealedYaml(earlier.id), earlier.yaml_sealed)
-    const again = { stackId, yamlContent, isDeletionMarker: false, sequenceId: taken.sequence_id, rollbackOf: earlier.id, by }
+    const again = { id, stackId, yamlContent, isDeletionMarker: false, sequenceId: taken.sequence_id, rollbackOf: earlier.id, by }
     const row = await insertObject(sql, deps.seal, again)
-    await stacks.setHead(sql, { stack_id: stackId, object_id: row.id })
     const details = {
       stack_id: stackId,
       sequence_id: row.sequence_id,

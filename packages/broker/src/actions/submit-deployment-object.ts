@@ -26,12 +26,12 @@ export async function submitDeploymentObject(
   input: NewObject,
 ): Promise<DeploymentObject> {
   const object = await deps.sql.begin(async (sql) => {
+    const id = uuid7()
     // Raising the counter locks the stack row, so number order is commit order.
-    const taken = await stacks.takeSequence(sql, { stack_id: input.stackId })
+    const taken = await stacks.takeHead(sql, { stack_id: input.stackId, object_id: id })
     if (taken === null) throw new ApiError('stack_not_found', 'no such stack')
-    refuseMoved(input.expectedSequenceId, taken.head_sequence_id)
-    const row = await insertObject(sql, deps.seal, { ...input, sequenceId: taken.sequence_id })
-    await stacks.setHead(sql, { stack_id: input.stackId, object_id: row.id })
+    await refuseMovedHead(sql, input)
+    const row = await insertObject(sql, deps.seal, { ...input, id, sequenceId: taken.sequence_id })
     const details = {
       stack_id: input.stackId,
       sequence_id: row.sequence_id,
@@ -45,8 +45,12 @@ export async function submitDeploymentObject(
   return objectOf(object, input.yamlContent)
 }
 
-export async function insertObject(sql: Sql, seal: Seal, object: Omit<NewObject, 'expectedSequenceId'> & { sequenceId: number }) {
-  const id = uuid7()
+export async function insertObject(
+  sql: Sql,
+  seal: Seal,
+  object: Omit<NewObject, 'expectedSequenceId'> & { id: string; sequenceId: number },
+): Promise<deploymentObjects.InsertedObject> {
+  const { id } = object
   return deploymentObjects.insert(sql, {
     id,
     stack_id: object.stackId,
@@ -62,9 +66,16 @@ export async function insertObject(sql: Sql, seal: Seal, object: Omit<NewObject,
 }
 
 /** The row as the wire shows it, with its text beside it. */
-export function objectOf(row: deploymentObjects.DeploymentObjectRow, yamlContent: string): DeploymentObject {
+export function objectOf(row: deploymentObjects.InsertedObject & { readonly yaml_sealed?: Buffer }, yamlContent: string): DeploymentObject {
   const { yaml_sealed: _sealed, ...shown } = row
   return { ...shown, yaml_content: yamlContent } as DeploymentObject
+}
+
+/** The caller has the stack's lock, so that its head stays where it is. */
+export async function refuseMovedHead(sql: Sql, { stackId, expectedSequenceId }: Pick<NewObject, 'stackId' | 'expectedSequenceId'>) {
+  if (expectedSequenceId === undefined) return
+  const { sequence_id } = await deploymentObjects.headSequenceOf(sql, { stack_id: stackId })
+  refuseMoved(expectedSequenceId, sequence_id)
 }
 
 export function refuseMoved(expected: number | undefined, head: number | null): void {

@@ -4,6 +4,8 @@ import { type JsonObject, type JsonValue, ManifestError, parseManifest } from '@
 import { yamlText } from '@brokkr/contract/yaml-text.ts'
 
 export const masked = '***'
+/** Stands for a text that cannot be read. */
+export const notShown = '# not shown: the text cannot be read, so nobody can tell whether it holds secrets\n'
 
 export function maskManifest(text: string): string {
   if (!mayHoldSecret(text)) return text
@@ -11,7 +13,7 @@ export function maskManifest(text: string): string {
     const objects = parseManifest(text).map(({ object }) => object)
     return objects.some(holdsSecret) ? objects.map((object) => yamlText(maskValue(object))).join('---\n') : text
   } catch (error) {
-    if (error instanceof ManifestError) return '# not shown: the text cannot be read, so nobody can tell whether it holds secrets\n'
+    if (error instanceof ManifestError) return notShown
     throw error
   }
 }

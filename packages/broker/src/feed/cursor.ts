@@ -12,6 +12,8 @@ export interface Cursor {
   readonly snapshot: Snapshot
 }
 
+/** The release that brings a new version reads both and writes the older one; the next one writes the new. */
+const [versionWritten, versionsRead] = ['1', new Set(['1'])]
 const snapshotText = /^(\d{1,20}):(\d{1,20}):((?:\d{1,20}(?:,\d{1,20})*)?)$/
 const cursorBytesMax = 4096
 /** Beyond this many entries the wire cursor is shortened, so that it fits a URL: downwards is safe, it only repeats. */
@@ -31,9 +33,18 @@ export function covers(wide: Snapshot, narrow: Snapshot): boolean {
   return wide.xmax >= narrow.xmax && wide.inFlight.every((xid) => xid >= narrow.xmax || narrow.inFlight.includes(xid))
 }
 
+/** The snapshot could not see what transaction `xid` wrote. */
+export const isNewTo = ({ xmax, inFlight }: Snapshot, xid: bigint): boolean => xid >= xmax || inFlight.includes(xid)
+
+/** A cursor as the two probes of the feed take it. */
+export const probesOf = ({ xmax, inFlight }: Snapshot): { xmax: string; in_flight: string[] } => ({
+  xmax: String(xmax),
+  in_flight: inFlight.map(String),
+})
+
 /** base64url(payload) `.` base64url(first 16 bytes of its HMAC); opaque to followers and the same for all of them. */
 export function printCursor(key: Buffer, cursor: Cursor): string {
-  const payload = Buffer.from(`1|${cursor.epoch}|${printSnapshot(shortened(cursor.snapshot))}`)
+  const payload = Buffer.from(`${versionWritten}|${cursor.epoch}|${printSnapshot(shortened(cursor.snapshot))}`)
   return `${payload.toString('base64url')}.${signature(key, payload).toString('base64url')}`
 }
 
@@ -45,8 +56,8 @@ export function readCursor(key: Buffer, text: string): Cursor | null {
   const given = Buffer.from(tail, 'base64url')
   const expected = signature(key, payload)
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) return null
-  const [version, epoch, snapshot, ...more] = payload.toString('utf8').split('|')
-  if (version !== '1' || epoch === undefined || snapshot === undefined || more.length > 0) return null
+  const [version = '', epoch, snapshot, ...more] = payload.toString('utf8').split('|')
+  if (!versionsRead.has(version) || epoch === undefined || snapshot === undefined || more.length > 0) return null
   return { epoch, snapshot: parseSnapshot(snapshot) }
 }
 

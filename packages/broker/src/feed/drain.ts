@@ -3,12 +3,11 @@
 import { uniform } from '@brokkr/runtime/backoff.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { FeedView } from './reader.ts'
-import type { Registry } from './registry.ts'
-import type { AgentStream } from './stream.ts'
+import type { FrameStream } from './stream.ts'
 
 export interface DrainDeps {
   readonly clock: Clock
-  readonly registry: Registry<AgentStream>
+  readonly streams: () => FrameStream[]
   readonly view: () => FeedView | null
 }
 const stepMs = 100
@@ -17,7 +16,7 @@ const comeBackMs = 10_000
 
 export async function drainStreams(deps: DrainDeps, { perSecond }: { perSecond: number }): Promise<void> {
   const perStep = Math.max(1, Math.ceil((perSecond * stepMs) / 1000))
-  const streams = deps.registry.all()
+  const streams = deps.streams()
   for (let at = 0; at < streams.length; at += perStep) {
     if (at > 0) await deps.clock.sleep(stepMs)
     const view = deps.view()
@@ -27,10 +26,10 @@ export async function drainStreams(deps: DrainDeps, { perSecond }: { perSecond: 
     }
   }
   await untilGone(deps)
-  for (const stream of deps.registry.all()) stream.end('drain', uniform(0, comeBackMs))
+  for (const stream of deps.streams()) stream.end('drain', uniform(0, comeBackMs))
 }
 
 /** A follower that reads slowly gets a moment to take what is queued for it. */
-async function untilGone({ clock, registry }: DrainDeps): Promise<void> {
-  for (let waitedMs = 0; registry.size > 0 && waitedMs < flushLimitMs; waitedMs += stepMs) await clock.sleep(stepMs)
+async function untilGone({ clock, streams }: DrainDeps): Promise<void> {
+  for (let waitedMs = 0; streams().length > 0 && waitedMs < flushLimitMs; waitedMs += stepMs) await clock.sleep(stepMs)
 }

@@ -4,8 +4,8 @@ import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Loop } from '@brokkr/runtime/loop.ts'
 import * as agents from '../store/agents.ts'
 import type { Sql } from '../store/sql.ts'
+import type { AgentStream } from './agent-stream.ts'
 import type { Registry } from './registry.ts'
-import type { AgentStream } from './stream.ts'
 
 export interface FarEndDeps {
   readonly sql: Sql

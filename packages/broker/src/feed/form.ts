@@ -1,16 +1,20 @@
 // How frames look on the wire: one JSON object per line, or the same as server-sent events. A frame is serialised once as a
 // line; the other form is made from that line without reading its content again.
+import type { WireFrame } from './frames.ts'
+
 export type Form = 'ndjson' | 'sse'
 
 export const contentTypes: Record<Form, string> = { ndjson: 'application/x-ndjson', sse: 'text/event-stream' }
 
-/** By the Accept header; lines are the default. */
-export const formOf = (accept: string | undefined): Form => (/\btext\/event-stream\b/.test(accept ?? '') ? 'sse' : 'ndjson')
+/** By the Accept header, else `usual`. */
+export function formOf(accept: string | undefined, usual: Form = 'ndjson'): Form {
+  if (/\btext\/event-stream\b/.test(accept ?? '')) return 'sse'
+  return /\bapplication\/x-ndjson\b/.test(accept ?? '') ? 'ndjson' : usual
+}
 
 /** `{"type":"bookmark","cursor":"…"}` → `event:`, `id:` where the frame carries a cursor, `data:`. */
-export function inForm(form: Form, line: Buffer): Buffer {
+export function inForm(form: Form, { type, line }: WireFrame): Buffer {
   if (form === 'ndjson') return line
-  const type = /^\{"type":"([a-z_]+)"/.exec(line.toString('latin1', 0, 64))?.[1] ?? 'message'
   return Buffer.concat([Buffer.from(`event: ${type}\n${idLine(type, line)}data: `), line, newline])
 }
 

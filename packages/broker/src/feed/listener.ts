@@ -69,14 +69,14 @@ async function listenUntilLost(deps: ListenerDeps, signal: AbortSignal, setUp: (
   const over = AbortSignal.any([signal, lost.signal])
   try {
     await client.query(`listen ${client.escapeIdentifier(deps.channel)}`)
-    setUp(true)
     deps.onWake() // whatever was committed while nobody listened
     while (!over.aborted) {
-      await deps.clock.sleep(deps.testEveryMs, over)
       const answered = new Promise<boolean>((resolve) => (heard = () => resolve(true)))
       await changeLog.notify(deps.sql, { channel: deps.channel, payload: deps.processId })
       const isAlive = await Promise.race([answered, deps.clock.sleep(deps.testLimitMs, over).then(() => false)])
       if (!isAlive) throw new Error(`the listener did not hear its own test within ${deps.testLimitMs} ms`)
+      setUp(true) // not before: a connection that is there may still hear nothing
+      await deps.clock.sleep(deps.testEveryMs, over)
     }
   } catch (error) {
     if (!over.aborted) throw error

@@ -4,16 +4,17 @@ import type { ServerResponse } from 'node:http'
 import { ApiError } from '@brokkr/contract/error.ts'
 import { uniform } from '@brokkr/runtime/backoff.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
-import type { Log } from '@brokkr/runtime/log.ts'
 import * as feedState from '../store/feed-state.ts'
 import type { Admission } from './admission.ts'
+import { AgentStream } from './agent-stream.ts'
 import { readCursor } from './cursor.ts'
-import { contentTypes, type Form, sseRetry } from './form.ts'
-import { frameBuffer } from './frames.ts'
+import type { Form } from './form.ts'
+import { type WireFrame, wireFrame } from './frames.ts'
 import type { FeedView } from './reader.ts'
 import { scopeKey } from './registry.ts'
 import { decideMode, type StartDeps, type StartMode, startStream, type Wish } from './start.ts'
-import { AgentStream, type CloseReason, type StreamLimits } from './stream.ts'
+import type { StreamLimits } from './stream.ts'
+import type { StreamMetrics } from './stream-metrics.ts'
 
 export interface StreamWish {
   readonly cursor: string | undefined
@@ -25,14 +26,16 @@ export interface StreamWish {
 }
 export interface OpenDeps extends StartDeps {
   readonly clock: Clock
-  readonly log: Log
+  readonly metrics: StreamMetrics
   readonly admission: Admission
   readonly brokerName: string
   readonly pingMs: number
   readonly lifeMs: readonly [number, number]
   readonly limits: StreamLimits
-  readonly streamsMax: number
-  readonly onClosed: (reason: CloseReason) => void
+}
+export interface AgentCaller {
+  readonly agentId: string
+  readonly expiresAtMs: number | null
 }
 
 /** Streams an agent may hold; one more takes the place of the oldest. */
@@ -42,17 +45,15 @@ export async function openStream(
   deps: OpenDeps,
   view: FeedView,
   answer: () => ServerResponse,
-  who: { agentId: string; expiresAtMs: number | null },
+  who: AgentCaller,
   wished: StreamWish,
 ): Promise<void> {
-  if (deps.registry.size >= deps.streamsMax)
-    throw new ApiError('overloaded', 'this broker holds as many streams as it may', { retryAfterSeconds: 2 })
   const wish: Wish = { cursor: cursorOf(view, wished.cursor), reason: wished.reason ?? 'first', holds: wished.holds }
   const decided = decideMode(view, wish)
   const ticket = decided.mode === 'snapshot' ? deps.admission.join() : null
   try {
-    const { session } = await feedState.nextSession(deps.sql, {})
-    const stream = greet(deps, answer(), who, { view, wished, decided, session })
+    const { session, key_mark: keyMark } = await feedState.nextSession(deps.sql, { agent_id: who.agentId })
+    const stream = greet(deps, answer(), { who, keyMark, view, wished, decided, session })
     await ticket?.turn
     if (stream.state !== 'closed') await startOrEnd(deps, stream, { view, wish, decided })
   } finally {
@@ -60,54 +61,62 @@ export async function openStream(
   }
 }
 
-function cursorOf(view: FeedView, text: string | undefined): Wish['cursor'] {
+export function cursorOf(view: FeedView, text: string | undefined): Wish['cursor'] {
   if (text === undefined) return null
   const cursor = readCursor(view.cursorKey, text)
   if (cursor === null) throw new ApiError('bad_cursor', 'the cursor is not one of this broker: connect once without it')
   return cursor
 }
 
+/** How long a stream lives, and what it says at its end: a key that expires takes it along. */
+export function lifeOf(
+  { clock, lifeMs }: Pick<OpenDeps, 'clock' | 'lifeMs'>,
+  expiresAtMs: number | null,
+): { lastsMs: number; endsAs: 'lifetime' | 'revoked' } {
+  const life = uniform(...lifeMs)
+  const left = expiresAtMs === null ? Number.POSITIVE_INFINITY : expiresAtMs - clock.now()
+  return left <= life ? { lastsMs: left, endsAs: 'revoked' } : { lastsMs: life, endsAs: 'lifetime' }
+}
+
 interface Greeting {
+  readonly who: AgentCaller
+  readonly keyMark: string | null
   readonly view: FeedView
   readonly wished: StreamWish
   readonly decided: StartMode
   readonly session: number
 }
 
-function greet(
-  deps: OpenDeps,
-  response: ServerResponse,
-  who: { agentId: string; expiresAtMs: number | null },
-  given: Greeting,
-): AgentStream {
-  const { clock, registry } = deps
-  const { form, waitMs } = given.wished
-  const lifeMs = Math.min(uniform(...deps.lifeMs), who.expiresAtMs === null ? Number.POSITIVE_INFINITY : who.expiresAtMs - clock.now())
+function greet(deps: OpenDeps, response: ServerResponse, given: Greeting): AgentStream {
+  const { clock, registry, metrics } = deps
+  const { agentId, expiresAtMs } = given.who
+  const { lastsMs, endsAs } = lifeOf(deps, expiresAtMs)
   const nowMs = clock.monotonicMs()
-  const stream = new AgentStream(response, clock, {
-    agentId: who.agentId,
-    endsAtMs: nowMs + lifeMs,
-    form,
-    pollEndsAtMs: waitMs === null ? null : nowMs + waitMs,
+  const agent = { agentId, keyMark: given.keyMark, greetedAt: deps.publisher.nextBatch }
+  const stream: AgentStream = new AgentStream(response, clock, agent, {
+    form: given.wished.form,
+    endsAtMs: nowMs + lastsMs,
+    endsAs,
+    pollEndsAtMs: given.wished.waitMs === null ? null : nowMs + given.wished.waitMs,
     limits: deps.limits,
-    onClosed: (closed, reason) => {
-      registry.remove(closed)
-      deps.onClosed(reason)
+    onFrame: metrics.frame,
+    onClosed: (reason) => {
+      registry.remove(stream)
+      metrics.closed(reason)
     },
   })
-  const held = [...registry.of(scopeKey('agent', who.agentId))]
+  const scope = scopeKey('agent', agentId)
+  const held = [...registry.of(scope)]
   for (const oldest of held.slice(0, Math.max(0, held.length + 1 - perAgentMax))) oldest.end('overloaded', 0)
   // Known from its first moment, so that a revocation or a drain finds it while it still starts.
-  registry.subscribe(stream, scopeKey('agent', who.agentId))
-  response.writeHead(200, { 'content-type': contentTypes[form], 'cache-control': 'no-store, no-transform', 'x-accel-buffering': 'no' })
-  response.socket?.setNoDelay(true)
-  if (form === 'sse') response.write(sseRetry)
-  stream.greet(helloFrame(deps, given, lifeMs))
+  registry.subscribe(stream, scope)
+  metrics.started(given.decided.mode, given.decided.reason)
+  stream.greet(helloFrame(deps, given, lastsMs))
   return stream
 }
 
-function helloFrame(deps: OpenDeps, { view, decided, session }: Greeting, lifeMs: number): Buffer {
-  return frameBuffer({
+function helloFrame(deps: OpenDeps, { view, decided, session }: Greeting, lastsMs: number): WireFrame {
+  return wireFrame({
     type: 'hello',
     protocol: 1,
     epoch: view.epoch,
@@ -115,7 +124,7 @@ function helloFrame(deps: OpenDeps, { view, decided, session }: Greeting, lifeMs
     broker: deps.brokerName,
     ...decided,
     heartbeat_ms: Math.round(deps.pingMs),
-    lifetime_ms: Math.round(lifeMs),
+    lifetime_ms: Math.round(lastsMs),
     time: new Date(deps.clock.now()).toISOString(),
   })
 }

@@ -1,33 +1,47 @@
 // From rows to frames: which streams follow what changed, the state as it is now, one shared buffer per stack. It acts on
 // state, never on the content of a row, and a failure before the frames are queued leaves the cursor where it was.
+import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
 import type { Seal } from '../seal.ts'
 import type { ChangeRow } from '../store/change-log.ts'
 import type { Sql } from '../store/sql.ts'
 import * as wanted from '../store/wanted.ts'
+import type { AgentStream } from './agent-stream.ts'
 import type { Snapshot } from './cursor.ts'
-import { frameBuffer, markOf, pagesOf, putFrames } from './frames.ts'
+import { type ContentLimits, markOf, pagesOf, putFrames, wireFrame } from './frames.ts'
+import { lookFrame, lookOf, resubscribeMarks } from './looks.ts'
 import { type Registry, scopeKey } from './registry.ts'
 import type { Ring } from './ring.ts'
-import type { AgentStream } from './stream.ts'
+import { type SkippedStack, tellSkips } from './skips.ts'
 
 export interface Publisher {
   /** The number the next batch with rows will get; a starting stream notes it before its first read. */
   readonly nextBatch: number
   /** Hands a started stream over: its noted stacks are loaded with the next batch, and from then on it is live. */
   adopt(stream: AgentStream): void
-  publish(rows: readonly ChangeRow[], read: { cursor: Snapshot; cursorText: string; atMs: number }): Promise<void>
+  publish(rows: readonly ChangeRow[], read: Published): Promise<void>
+}
+export interface Published {
+  readonly cursor: Snapshot
+  readonly cursorText: string
+  readonly atMs: number
 }
 export interface PublisherDeps {
   readonly sql: Sql
+  readonly clock: Clock
   readonly seal: Seal
   readonly log: Log
   readonly registry: Registry<AgentStream>
   readonly ring: Ring
-  readonly inlineBytes: number
+  readonly content: ContentLimits
   /** Rows for this process and its task loops: credentials that changed, work that is due. */
   readonly onControl: (row: ChangeRow) => void
+  readonly onTask: (row: ChangeRow) => void
   readonly onAnyRow: (row: ChangeRow) => void
+  /** A new object was queued for those who follow it, so long after it was made. */
+  readonly onWritten: (ageSeconds: number) => void
+  /** Everything up to here was queued. */
+  readonly onPublished: (read: Published) => void
 }
 
 interface Matched {
@@ -35,7 +49,8 @@ interface Matched {
   readonly pairs: Map<AgentStream, Set<string>>
   /** Stacks whose state changed and that some live stream follows. */
   readonly stacks: Set<string>
-  readonly looks: Map<AgentStream, Set<string>>
+  /** What streams should look at, and over how long they should spread it. */
+  readonly looks: Map<AgentStream, Map<string, number>>
 }
 
 export function createPublisher(deps: PublisherDeps): Publisher {
@@ -51,7 +66,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     publish: async (rows, read) => {
       // One synchronous step: a stream that starts now either finds the batch in the ring or is subscribed already.
       const matched = match(deps, rows)
-      if (rows.length > 0) deps.ring.append({ number: nextBatch++, at: read.atMs, rows })
+      if (rows.length > 0) deps.ring.append({ number: nextBatch++, at: read.atMs, rows, cursor: read.cursor })
       const adopted = waiting.filter((stream) => stream.state === 'starting')
       waiting = []
       for (const stream of adopted) takeOver(stream, matched)
@@ -65,8 +80,16 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       }
       const touched = new Set([...matched.pairs.keys(), ...matched.looks.keys(), ...followersOf(deps, matched.stacks), ...adopted])
       for (const stream of touched) stream.bookmark(read.cursorText, read.cursor)
+      tellWritten(deps, rows, matched, read)
+      deps.onPublished(read)
     },
   }
+}
+
+function tellWritten(deps: PublisherDeps, rows: readonly ChangeRow[], matched: Matched, read: Published): void {
+  const sinceRead = (deps.clock.monotonicMs() - read.atMs) / 1000
+  for (const { object_kind, scope_id, age_seconds } of rows)
+    if (object_kind === 'deployment_object' && age_seconds !== null && matched.stacks.has(scope_id)) deps.onWritten(age_seconds + sinceRead)
 }
 
 function match(deps: PublisherDeps, rows: readonly ChangeRow[]): Matched {
@@ -74,22 +97,25 @@ function match(deps: PublisherDeps, rows: readonly ChangeRow[]): Matched {
   for (const row of rows) {
     deps.onAnyRow(row)
     if (row.scope_kind === 'control') deps.onControl(row)
-    for (const stream of deps.registry.of(scopeKey(row.scope_kind, row.scope_id))) noteRow(stream, row, matched)
+    else if (row.scope_kind === 'task') deps.onTask(row)
+    const followers = deps.registry.of(scopeKey(row.scope_kind, row.scope_id))
+    for (const stream of followers) noteRow(stream, row, matched, followers.size)
   }
   return matched
 }
 
-function noteRow(stream: AgentStream, row: ChangeRow, matched: Matched): void {
+function noteRow(stream: AgentStream, row: ChangeRow, matched: Matched, followers: number): void {
   const stackId = row.scope_kind === 'stack' ? row.scope_id : row.object_kind === 'target' ? row.object_id : null
-  if (stackId === null) {
-    if (row.object_kind === 'agent') add(matched.looks, stream, 'agent')
-  } else if (stream.state === 'starting') stream.noted.add(stackId)
+  const look = stackId === null ? lookOf(row) : null
+  if (look !== null) addLook(matched.looks, stream, look, followers)
+  if (stackId === null) return
+  if (stream.state === 'starting') stream.noted.add(stackId)
   else if (row.scope_kind === 'stack') matched.stacks.add(stackId)
-  else add(matched.pairs, stream, stackId)
+  else addPair(matched.pairs, stream, stackId)
 }
 
 function takeOver(stream: AgentStream, matched: Matched): void {
-  for (const stackId of stream.noted) add(matched.pairs, stream, stackId)
+  for (const stackId of stream.noted) addPair(matched.pairs, stream, stackId)
   stream.noted.clear()
   stream.state = 'live'
 }
@@ -106,10 +132,13 @@ async function deliver(deps: PublisherDeps, matched: Matched): Promise<void> {
   const stackIds = new Set([...matched.stacks, ...[...matched.pairs.values()].flatMap((ids) => [...ids])])
   const live = await livePairs(deps.sql, matched.pairs)
   const states = stackIds.size === 0 ? [] : await wanted.statesOf(deps.sql, { stack_ids: [...stackIds] })
+  await resubscribeMarks(
+    deps,
+    [...matched.looks].flatMap(([stream, looks]) => (looks.has('agent') ? [stream] : [])),
+  )
   await queuePuts(deps, matched, states, live)
   queueDels(deps, matched, states, live)
-  for (const [stream, whats] of matched.looks)
-    for (const what of whats) stream.queue(`look:${what}`, frameBuffer({ type: 'look', what, spread_ms: 0 }))
+  for (const [stream, looks] of matched.looks) for (const [what, spreadMs] of looks) stream.queue(`look:${what}`, lookFrame(what, spreadMs))
 }
 
 async function livePairs(sql: Sql, pairs: Matched['pairs']): Promise<ReadonlySet<string>> {
@@ -126,12 +155,19 @@ async function queuePuts(
   live: ReadonlySet<string>,
 ): Promise<void> {
   const wantedStates = states.filter((state) => !state.is_deleted)
-  for (const page of pagesOf(wantedStates, { objects: 500, bytes: 1 << 20, inlineBytes: deps.inlineBytes })) {
+  const skipped: SkippedStack[] = []
+  for (const page of pagesOf(wantedStates, { objects: 500, bytes: 1 << 20, inlineBytes: deps.content.inlineBytes })) {
     const frames = await putFrames(deps, page)
-    for (const state of page)
-      for (const stream of receivers(deps, matched, state.stack_id, live))
-        stream.queuePut(state.stack_id, frames.get(state.stack_id)!, markOf(state))
+    for (const state of page) {
+      const frame = frames.get(state.stack_id)!
+      for (const stream of receivers(deps, matched, state.stack_id, live)) {
+        const isNews = stream.queuePut(state.stack_id, frame, markOf(state))
+        if (isNews && frame.skip !== null) skipped.push({ agentId: stream.agentId, skip: frame.skip })
+      }
+    }
   }
+  // Not waited for: a row that somebody has locked must not hold up the feed.
+  void tellSkips(deps, skipped)
 }
 
 /** Live streams of a stack whose pair was not read again, or was and is there. */
@@ -152,7 +188,7 @@ function queueDels(deps: PublisherDeps, matched: Matched, states: readonly wante
       deps.registry.unsubscribe(stream, scopeKey('stack', stackId))
       if (state === undefined) continue
       const reason = state.is_deleted ? 'stack_deleted' : 'untargeted'
-      stream.queueDel(stackId, frameBuffer({ type: 'del', stack_id: state.stack_id, rev: state.rev, reason }))
+      stream.queueDel(stackId, wireFrame({ type: 'del', stack_id: state.stack_id, rev: state.rev, reason }))
     }
   }
 }
@@ -161,8 +197,13 @@ function followersOf(deps: PublisherDeps, stackIds: ReadonlySet<string>): AgentS
   return [...stackIds].flatMap((id) => [...deps.registry.of(scopeKey('stack', id))])
 }
 
-function add<V>(map: Map<AgentStream, Set<V>>, stream: AgentStream, value: V): void {
-  const found = map.get(stream)
-  if (found === undefined) map.set(stream, new Set([value]))
-  else found.add(value)
+function addPair(pairs: Matched['pairs'], stream: AgentStream, stackId: string): void {
+  const found = pairs.get(stream)
+  if (found === undefined) pairs.set(stream, new Set([stackId]))
+  else found.add(stackId)
+}
+
+function addLook(looks: Matched['looks'], stream: AgentStream, what: string, spreadMs: number): void {
+  const found = looks.get(stream) ?? new Map<string, number>()
+  looks.set(stream, found.set(what, Math.max(found.get(what) ?? 0, spreadMs)))
 }

@@ -8,7 +8,7 @@ import type pg from 'pg'
 import * as changeLog from '../store/change-log.ts'
 import { sqlOn } from '../store/db.ts'
 import * as feedState from '../store/feed-state.ts'
-import { parseSnapshot, printCursor, type Snapshot } from './cursor.ts'
+import { parseSnapshot, printCursor, probesOf, type Snapshot } from './cursor.ts'
 import type { Publisher } from './publish.ts'
 
 /** What the last good poll knew; every use of a cursor is checked against it. */
@@ -20,9 +20,13 @@ export interface FeedView {
   readonly cursorText: string
   readonly isStandby: boolean
   readonly polledAtMs: number
+  /** How far back the log reaches; null: nothing was ever taken out of it. */
+  readonly floorAgeSeconds: number | null
 }
 export interface FeedReader {
   readonly wake: () => void
+  /** The history is doubted: a new epoch with the next poll, whatever the database says of itself. */
+  readonly doubt: () => void
   /** null until the first poll. */
   readonly view: FeedView | null
   stop(): Promise<void>
@@ -33,18 +37,28 @@ export interface ReaderDeps {
   readonly clock: Clock
   readonly log: Log
   readonly pollMs: () => number
+  /** The first poll, or the first one of another history: from `start` on everything is read. */
+  readonly onBegin: (start: Snapshot) => void
   /** The database's history broke (failover, restore): cursors of the old epoch are worth nothing any more. */
   readonly onNewEpoch: () => void
-  /** Makes a new epoch by compare-and-set and tells which one holds now. */
+  /** The log was cleaned past what this process had read: what its followers missed is not known any more. */
+  readonly onGone: () => void
+  /** Makes a new epoch by compare-and-set. */
   readonly renewEpoch: (seen: string) => Promise<void>
+  readonly onPolled: (poll: { byTimer: boolean; rows: number; seconds: number }) => void
 }
+
+/** Made once: without a reason every wake-up would make an exception with its stack, for every commit of this process. */
+const news = new Error('woken')
 
 export function startReader(deps: ReaderDeps): FeedReader {
   const stopping = new AbortController()
   let client: pg.Client | null = null
   let view: FeedView | null = null
   let failures = 0
+  let checkedAtMs = Number.NEGATIVE_INFINITY
   let isWoken = false
+  let isDoubted = false
   let wakeSleeper: () => void = () => undefined
 
   const wake = () => {
@@ -54,13 +68,28 @@ export function startReader(deps: ReaderDeps): FeedReader {
   const done = (async () => {
     while (!stopping.signal.aborted) {
       const byTimer = !isWoken
+      const wasDoubted: boolean = isDoubted
       isWoken = false
+      isDoubted = false
       try {
+        const isNew = client === null
         client ??= await connectOrFail(deps, () => (client = null))
-        view = await pollOnce(deps, client, view, byTimer)
+        const startedMs = deps.clock.monotonicMs()
+        // Also when wake-ups never leave room for the timer: a floor or a history that changed must be noticed under load too.
+        const checks = isNew || wasDoubted || startedMs - checkedAtMs >= deps.pollMs()
+        const polled = await pollOnce(deps, client, { before: view, checks, isDoubted: wasDoubted })
+        if (checks) checkedAtMs = startedMs
+        if (polled === 'backwards') {
+          // Time went back without any other sign: the next poll makes an epoch of it.
+          isDoubted = true
+          continue
+        }
+        view = polled.view
+        deps.onPolled({ byTimer, rows: polled.rows, seconds: (deps.clock.monotonicMs() - startedMs) / 1000 })
         failures = 0
       } catch (error) {
         failures += 1
+        isDoubted ||= wasDoubted
         if (failures === 1) deps.log.warn('feed poll failed', { error: error as Error })
         await client?.end().catch(() => undefined)
         client = null
@@ -76,12 +105,16 @@ export function startReader(deps: ReaderDeps): FeedReader {
     if (isWoken && failed === 0) return
     const delayMs = failed === 0 ? jittered(deps.pollMs(), 0.2) : backoffDelayMs({ baseMs: 250, maxMs: 5000, jitter: 'equal' }, failed)
     const woken = new AbortController()
-    wakeSleeper = () => woken.abort()
+    wakeSleeper = () => woken.abort(news)
     await deps.clock.sleep(delayMs, AbortSignal.any([woken.signal, stopping.signal])).catch(() => undefined)
   }
 
   return {
     wake,
+    doubt: () => {
+      isDoubted = true
+      wake()
+    },
     get view() {
       return view
     },
@@ -99,35 +132,52 @@ async function connectOrFail(deps: ReaderDeps, onLost: () => void): Promise<pg.C
   return client
 }
 
-async function pollOnce(deps: ReaderDeps, client: pg.Client, before: FeedView | null, byTimer: boolean): Promise<FeedView> {
+interface Poll {
+  readonly before: FeedView | null
+  readonly checks: boolean
+  readonly isDoubted: boolean
+}
+
+async function pollOnce(deps: ReaderDeps, client: pg.Client, poll: Poll): Promise<{ view: FeedView; rows: number } | 'backwards'> {
+  const { before } = poll
   const sql = sqlOn(client)
-  const known = before === null || byTimer ? await checkHistory(deps, sql, before) : before
+  const known = before === null || poll.checks ? await checkHistory(deps, sql, poll) : before
   // The first poll reads no rows: nobody follows yet, and every stream starts with a read of its own.
   const from = before === null || before.epoch !== known.epoch ? null : before.cursor
   const read = from === null ? await currentSnapshot(sql) : await readSince(client, from)
+  if (from !== null && !read.standby && read.cursor.xmax < from.xmax) return 'backwards'
+  const isGone = from !== null && from.xmin < read.floorXid
+  if (isGone) deps.onGone()
   const polledAtMs = deps.clock.monotonicMs()
-  if (read.standby) return { ...known, cursor: read.cursor, cursorText: '', isStandby: true, polledAtMs }
+  const seen = { ...known, cursor: read.cursor, polledAtMs }
+  // A standby is no source of news: streams that are open grow stale.
+  if (read.standby) return { view: { ...seen, polledAtMs: before?.polledAtMs ?? polledAtMs, cursorText: '', isStandby: true }, rows: 0 }
+  if (from === null || isGone) deps.onBegin(read.cursor)
   const cursorText = printCursor(known.cursorKey, { epoch: known.epoch, snapshot: read.cursor })
   await deps.publisher.publish(read.rows, { cursor: read.cursor, cursorText, atMs: polledAtMs })
-  return { ...known, cursor: read.cursor, cursorText, isStandby: false, polledAtMs }
+  return { view: { ...seen, cursorText, isStandby: false }, rows: read.rows.length }
 }
 
-type History = Pick<FeedView, 'epoch' | 'cursorKey' | 'floorXid'>
+type History = Pick<FeedView, 'epoch' | 'cursorKey' | 'floorXid' | 'floorAgeSeconds'>
 
-async function checkHistory(deps: ReaderDeps, sql: ReturnType<typeof sqlOn>, before: FeedView | null): Promise<History> {
+async function checkHistory(deps: ReaderDeps, sql: ReturnType<typeof sqlOn>, { before, isDoubted }: Poll): Promise<History> {
   let state = await feedState.read(sql, {})
-  if (!state.is_same_history && !state.standby) {
+  // Somebody else may have renewed it since it was doubted here.
+  const isDoubtful = isDoubted && before?.epoch === state.epoch
+  if ((!state.is_same_history || isDoubtful) && !state.standby) {
     await deps.renewEpoch(state.epoch)
     state = await feedState.read(sql, {})
   }
   if (before !== null && before.epoch !== state.epoch) deps.onNewEpoch()
-  return { epoch: state.epoch, cursorKey: state.cursor_key, floorXid: BigInt(state.floor_xid) }
+  const { epoch, cursor_key: cursorKey, floor_age_seconds: floorAgeSeconds } = state
+  return { epoch, cursorKey, floorXid: BigInt(state.floor_xid), floorAgeSeconds }
 }
 
 interface Read {
   readonly rows: changeLog.ChangeRow[]
   readonly cursor: Snapshot
   readonly standby: boolean
+  readonly floorXid: bigint
 }
 
 const nothing = { xmax: String(2n ** 63n - 1n), in_flight: [] }
@@ -137,7 +187,7 @@ async function currentSnapshot(sql: ReturnType<typeof sqlOn>): Promise<Read> {
 }
 
 async function readSince(client: pg.Client, from: Snapshot): Promise<Read> {
-  const probes = { xmax: String(from.xmax), in_flight: from.inFlight.map(String) }
+  const probes = probesOf(from)
   const rows = await changeLog.poll(sqlOn(client), probes)
   return rows.length > changeLog.pollRowsMax ? readPaged(client, probes) : readOf(rows)
 }
@@ -147,8 +197,9 @@ async function readPaged(client: pg.Client, probes: { xmax: string; in_flight: s
   await client.query('begin isolation level repeatable read, read only')
   try {
     const rows: changeLog.ChangeRow[] = []
+    const { seq: first } = await changeLog.firstSeq(sqlOn(client), probes)
     for (;;) {
-      const read = readOf(await changeLog.page(sqlOn(client), { ...probes, after: rows.at(-1)?.seq ?? 0 }))
+      const read = readOf(await changeLog.page(sqlOn(client), { ...probes, after: rows.at(-1)?.seq ?? (first ?? 1) - 1 }))
       rows.push(...read.rows)
       if (read.rows.length < changeLog.pollRowsMax) return { ...read, rows }
       await nextTurn()
@@ -162,8 +213,9 @@ function readOf(rows: Awaited<ReturnType<typeof changeLog.poll>>): Read {
   const first = rows[0]
   if (first === undefined) throw new Error('the feed statement returned no row')
   return {
-    rows: rows.filter((row) => row.seq !== null) as changeLog.ChangeRow[],
+    rows: rows.flatMap((row) => (row.xid === null ? [] : [{ ...row, xid: BigInt(row.xid) } as changeLog.ChangeRow])),
     cursor: parseSnapshot(first.cursor),
     standby: first.standby,
+    floorXid: BigInt(first.floor_xid),
   }
 }

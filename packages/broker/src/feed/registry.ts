@@ -27,6 +27,15 @@ export class Registry<Follower extends object> {
     return this.#followers.get(scope) ?? nobody
   }
 
+  /** A copy. */
+  scopesOf(follower: Follower): string[] {
+    return [...(this.#scopes.get(follower) ?? [])]
+  }
+
+  has(follower: Follower): boolean {
+    return this.#scopes.has(follower)
+  }
+
   /** A copy: closing a follower changes the registry. */
   all(): Follower[] {
     return [...this.#scopes.keys()]

@@ -2,27 +2,37 @@
 // batch is noted before the first read, and batches published meanwhile are replayed as keys in the step that subscribes,
 // so a change is either in what was read or in what is replayed.
 import { randomUUID } from 'node:crypto'
+import type { Log } from '@brokkr/runtime/log.ts'
 import { digestOf } from '../domain/digest-of.ts'
 import type { Seal } from '../seal.ts'
 import * as changeLog from '../store/change-log.ts'
+import * as pruneApprovals from '../store/prune-approvals.ts'
 import type { Sql } from '../store/sql.ts'
 import * as wanted from '../store/wanted.ts'
-import { type Cursor, parseSnapshot, printCursor, type Snapshot } from './cursor.ts'
-import { frameBuffer, markOf, pagesOf, putFrames } from './frames.ts'
+import type { AgentStream } from './agent-stream.ts'
+import { type Cursor, parseSnapshot, printCursor, probesOf, type Snapshot } from './cursor.ts'
+import { type ContentLimits, markOf, pagesOf, putFrames, wireFrame } from './frames.ts'
+import { allLooks, lookFrame, lookOf, resubscribeMarks } from './looks.ts'
 import type { Publisher } from './publish.ts'
 import type { FeedView } from './reader.ts'
 import { type Registry, scopeKey } from './registry.ts'
 import type { Ring } from './ring.ts'
-import type { AgentStream } from './stream.ts'
+import { type SkippedStack, tellSkips } from './skips.ts'
 
 export interface StartDeps {
   readonly sql: Sql
+  /** Of snapshots alone, so that they cannot keep calls and resumes waiting. */
+  readonly snapshotSql: Sql
   readonly seal: Seal
+  readonly log: Log
   readonly publisher: Publisher
   readonly registry: Registry<AgentStream>
   readonly ring: Ring
-  readonly inlineBytes: number
+  readonly content: ContentLimits
   readonly wakeReader: () => void
+  readonly onRingHit: () => void
+  /** A cursor of ours from a time this database has not seen yet: it went back, and nobody noticed so far. */
+  readonly onFutureCursor: () => void
 }
 export interface Wish {
   readonly cursor: Cursor | null
@@ -33,9 +43,11 @@ export interface Wish {
 export type StartMode = { readonly mode: 'resume'; readonly reason: null } | { readonly mode: 'snapshot'; readonly reason: string }
 
 /** Decided from the last poll; the reading statement checks epoch and floor once more. */
-export function decideMode(view: FeedView, wish: Wish): StartMode {
-  const { cursor } = wish
-  if (cursor === null) return { mode: 'snapshot', reason: wish.reason }
+export function decideMode(
+  view: Pick<FeedView, 'epoch' | 'floorXid' | 'cursor'>,
+  { cursor, reason }: Pick<Wish, 'cursor' | 'reason'>,
+): StartMode {
+  if (cursor === null) return { mode: 'snapshot', reason }
   if (cursor.epoch !== view.epoch) return { mode: 'snapshot', reason: 'epoch' }
   if (cursor.snapshot.xmin < view.floorXid) return { mode: 'snapshot', reason: 'gone' }
   return { mode: 'resume', reason: null }
@@ -53,25 +65,23 @@ export async function startStream(deps: StartDeps, stream: AgentStream, view: Fe
 async function resume(deps: StartDeps, stream: AgentStream, cursor: Cursor): Promise<string | null> {
   for (;;) {
     const first = deps.publisher.nextBatch
-    const rows = await changeLog.sinceForAgent(deps.sql, {
-      agent_id: stream.agentId,
-      xmax: String(cursor.snapshot.xmax),
-      in_flight: cursor.snapshot.inFlight.map(String),
-    })
-    const head = rows[0]
-    if (head === undefined || head.epoch !== cursor.epoch) return 'epoch'
+    const isInRing = deps.ring.rowsSince(cursor.snapshot) !== null
+    const changed = isInRing ? [] : await changeLog.sinceForAgent(deps.sql, { agent_id: stream.agentId, ...probesOf(cursor.snapshot) })
+    const scopes = await wanted.scopesOfAgent(deps.sql, { agent_id: stream.agentId })
+    const head = changed[0] ?? scopes
+    if (head.epoch !== cursor.epoch) return 'epoch'
     if (cursor.snapshot.xmin < BigInt(head.floor_xid)) return 'gone'
     const at = parseSnapshot(head.cursor)
-    if (at.xmax < cursor.snapshot.xmax) return 'epoch' // this history cannot have issued it
-    const targets = await wanted.listForAgent(deps.sql, { agent_id: stream.agentId })
-    const isReplayed = subscribe(
-      deps,
-      stream,
-      wantedOf(targets).map((row) => row.stack_id),
-      { first, at },
-    )
-    if (!isReplayed) continue
-    for (const row of rows) if (row.stack_id !== null) stream.noted.add(row.stack_id)
+    if (at.xmax < cursor.snapshot.xmax) {
+      deps.onFutureCursor()
+      return 'epoch'
+    }
+    await resubscribeMarks(deps, [stream])
+    if (stream.state === 'closed') return null
+    const since = isInRing ? { cursor: cursor.snapshot } : { first }
+    if (!subscribe(deps, stream, scopes.stack_ids, { ...since, at })) continue
+    if (isInRing) deps.onRingHit()
+    for (const row of changed) if (row.stack_id !== null) stream.noted.add(row.stack_id)
     return null
   }
 }
@@ -83,59 +93,71 @@ async function snapshot(deps: StartDeps, stream: AgentStream, view: FeedView, wi
   const { digest } = digestOf(stacks)
   const isUnchanged = wish.holds !== null && wish.holds.count === stacks.length && wish.holds.digest === digest
   const id = randomUUID()
-  await stream.write(frameBuffer({ type: 'snapshot_begin', id, reason: wish.reason, allow_removals: null }))
+  const approved = await pruneApprovals.takeRemovals(deps.sql, { agent_id: stream.agentId })
+  await stream.write(wireFrame({ type: 'snapshot_begin', id, reason: wish.reason, allow_removals: approved?.removals ?? null }))
   if (!isUnchanged) await writePuts(deps, stream, stacks)
   for (const row of removals) {
     const reason = row.is_deleted === true ? 'stack_deleted' : 'untargeted'
-    await stream.write(frameBuffer({ type: 'del', stack_id: row.stack_id!, rev: row.rev!, reason }))
+    await stream.write(wireFrame({ type: 'del', stack_id: row.stack_id!, rev: row.rev!, reason }))
   }
   const cursor = printCursor(view.cursorKey, { epoch: view.epoch, snapshot: begun.at })
   await stream.write(
-    frameBuffer({ type: 'snapshot_end', id, count: stacks.length, digest, removals: removals.length, unchanged: isUnchanged, cursor }),
+    wireFrame({ type: 'snapshot_end', id, count: stacks.length, digest, removals: removals.length, unchanged: isUnchanged, cursor }),
   )
+  if (approved !== null && stream.state !== 'closed') await pruneApprovals.markUsed(deps.sql, { ids: approved.ids })
 }
 
 async function listAndSubscribe(deps: StartDeps, stream: AgentStream) {
   for (;;) {
     const first = deps.publisher.nextBatch
-    const listed = await wanted.listForAgent(deps.sql, { agent_id: stream.agentId })
+    const listed = await wanted.listForAgent(deps.snapshotSql, { agent_id: stream.agentId })
     const at = parseSnapshot(listed[0]!.cursor)
-    if (
-      subscribe(
-        deps,
-        stream,
-        wantedOf(listed).map((row) => row.stack_id),
-        { first, at },
-      )
-    )
-      return { listed, at }
+    await resubscribeMarks({ sql: deps.snapshotSql, registry: deps.registry }, [stream])
+    const stackIds = wantedOf(listed).map((row) => row.stack_id)
+    if (stream.state === 'closed' || subscribe(deps, stream, stackIds, { first, at })) return { listed, at }
   }
 }
 
-/** Synchronous: subscribe to all scopes, then replay what was published since `first`. False: the ring has lost it, begin again. */
-function subscribe(deps: StartDeps, stream: AgentStream, stackIds: readonly string[], read: { first: number; at: Snapshot }): boolean {
-  const batches = deps.ring.since(read.first)
-  if (batches === null) return false
-  deps.registry.remove(stream)
-  const scopes = new Set([scopeKey('agent', stream.agentId), ...stackIds.map((id) => scopeKey('stack', id))])
-  for (const scope of scopes) deps.registry.subscribe(stream, scope)
-  stream.startedAt = read.at
-  for (const { rows } of batches) {
-    for (const row of rows) {
-      if (!scopes.has(scopeKey(row.scope_kind, row.scope_id))) continue
-      if (row.scope_kind === 'stack') stream.noted.add(row.scope_id)
-      else if (row.object_kind === 'target' && row.object_id !== null) stream.noted.add(row.object_id)
-    }
+type Since = { readonly at: Snapshot } & ({ readonly first: number } | { readonly cursor: Snapshot })
+
+/** Synchronous: subscribe to all scopes, then replay what was published since. False: the ring has lost it, begin again. */
+function subscribe(deps: StartDeps, stream: AgentStream, stackIds: readonly string[], since: Since): boolean {
+  const rows = 'first' in since ? (deps.ring.since(since.first)?.flatMap((batch) => batch.rows) ?? null) : deps.ring.rowsSince(since.cursor)
+  if (rows === null) return false
+  deps.registry.subscribe(stream, scopeKey('agent', stream.agentId))
+  for (const id of stackIds) deps.registry.subscribe(stream, scopeKey('stack', id))
+  stream.startedAt = since.at
+  const scopes = new Set(deps.registry.scopesOf(stream))
+  for (const row of rows) {
+    if (!scopes.has(scopeKey(row.scope_kind, row.scope_id))) continue
+    if (row.scope_kind === 'stack') stream.noted.add(row.scope_id)
+    else if (row.object_kind === 'target' && row.object_id !== null) stream.noted.add(row.object_id)
   }
+  for (const what of missedLooks(deps, stream, scopes)) stream.queue(`look:${what}`, lookFrame(what, 1))
   return true
 }
 
+/** What came for its labels since hello, at which the agent looked at everything; the line may have been long. */
+function missedLooks(deps: StartDeps, stream: AgentStream, scopes: ReadonlySet<string>): Iterable<string> {
+  const batches = deps.ring.since(stream.greetedAt)
+  if (batches === null) return allLooks
+  const rows = batches.flatMap((batch) => batch.rows).filter((row) => scopes.has(scopeKey(row.scope_kind, row.scope_id)))
+  return new Set(rows.flatMap((row) => (row.scope_kind === 'agent' ? [] : (lookOf(row) ?? []))))
+}
+
 async function writePuts(deps: StartDeps, stream: AgentStream, stacks: readonly wanted.WantedStack[]): Promise<void> {
-  for (const page of pagesOf(stacks, { objects: 500, bytes: 1 << 20, inlineBytes: deps.inlineBytes })) {
+  const { content, snapshotSql: sql, seal } = deps
+  const skipped: SkippedStack[] = []
+  for (const page of pagesOf(stacks, { objects: 500, bytes: 1 << 20, inlineBytes: content.inlineBytes })) {
     if (stream.state === 'closed') return
-    const frames = await putFrames(deps, page)
-    for (const state of page) await stream.writePut(state.stack_id, frames.get(state.stack_id)!, markOf(state))
+    const frames = await putFrames({ sql, seal, content }, page)
+    for (const state of page) {
+      const frame = frames.get(state.stack_id)!
+      if (frame.skip !== null) skipped.push({ agentId: stream.agentId, skip: frame.skip })
+      await stream.writePut(state.stack_id, frame, markOf(state))
+    }
   }
+  await tellSkips(deps, skipped)
 }
 
 const wantedOf = (listed: Awaited<ReturnType<typeof wanted.listForAgent>>): wanted.WantedStack[] =>

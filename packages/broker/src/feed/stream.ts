@@ -1,53 +1,49 @@
-// One follower's connection: a queue that keeps the latest frame per stack, back-pressure, bookmarks that wait for the
-// frames they cover, pings, and an end with a reason. It knows bytes, not the database.
+// One follower's connection: a queue that keeps the latest frame per key, back-pressure, bookmarks that wait for the frames
+// they cover, pings, and an end with a reason. It knows bytes, not the database.
 import type { ServerResponse } from 'node:http'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import { covers, type Snapshot } from './cursor.ts'
-import { type Form, inForm } from './form.ts'
-import { frameBuffer } from './frames.ts'
+import { contentTypes, type Form, inForm, sseRetry } from './form.ts'
+import { type WireFrame, wireFrame } from './frames.ts'
 
 export type ByeReason = 'drain' | 'lifetime' | 'slow' | 'revoked' | 'epoch' | 'stale' | 'overloaded'
+export type CloseReason = ByeReason | 'gone' | 'polled'
 export interface StreamLimits {
   readonly queueKeys: number
   readonly queueBytes: number
   readonly slowMs: number
 }
 export interface StreamOptions {
-  readonly agentId: string
-  readonly endsAtMs: number
   readonly form: Form
+  /** When it ends by itself, by the monotonic clock, and what it says then. */
+  readonly endsAtMs: number
+  readonly endsAs: 'lifetime' | 'revoked'
   /** A long poll: ends with the first bookmark that follows news, or with a bookmark when its time is up. */
   readonly pollEndsAtMs: number | null
   readonly limits: StreamLimits
-  readonly onClosed: (stream: AgentStream, reason: CloseReason) => void
+  readonly onFrame: (type: string) => void
+  readonly onClosed: (reason: CloseReason) => void
 }
-export type CloseReason = ByeReason | 'gone' | 'polled'
 
-export class AgentStream {
-  readonly agentId: string
-  /** While the stream starts, changes are noted here by stack and loaded by the reader once it is handed over. */
-  readonly noted = new Set<string>()
+export class FrameStream {
   state: 'starting' | 'live' | 'closed' = 'starting'
   /** The snapshot the stream started from; no bookmark older than it may be sent. */
   startedAt: Snapshot | null = null
+  readonly openedAtMs: number
   readonly #response: ServerResponse
   readonly #clock: Clock
   readonly #options: StreamOptions
-  readonly #queue = new Map<string, Buffer>()
-  /** What each stack's last put said, in short. */
-  readonly #marks = new Map<string, string>()
+  readonly #queue = new Map<string, WireFrame>()
   #queuedBytes = 0
   #bookmark: string | null = null
   #written: string | null = null
   #hasNews = false
   /** Set when the stream shall end with its next bookmark: how long the follower should wait. */
   #endsWithRetryMs: number | null = null
-  readonly openedAtMs: number
   #lastWriteMs: number
   #blockedSinceMs: number | null = null
 
   constructor(response: ServerResponse, clock: Clock, options: StreamOptions) {
-    this.agentId = options.agentId
     this.#response = response
     this.#clock = clock
     this.#options = options
@@ -62,40 +58,34 @@ export class AgentStream {
     return this.#queuedBytes
   }
 
+  get queuedKeys(): number {
+    return this.#queue.size
+  }
+
+  /** The head of the answer and hello, which is no news to a poller. */
+  greet(hello: WireFrame): void {
+    const { form } = this.#options
+    this.#response.writeHead(200, {
+      'content-type': contentTypes[form],
+      'cache-control': 'no-store, no-transform',
+      'x-accel-buffering': 'no',
+    })
+    this.#response.socket?.setNoDelay(true)
+    if (form === 'sse') this.#response.write(sseRetry)
+    this.#send(hello)
+  }
+
   /** Writes at once, ahead of the queue, and waits while the socket is full: for the frames of a start. */
-  async write(frame: Buffer): Promise<void> {
+  async write(frame: WireFrame): Promise<void> {
     this.#hasNews = true
     if (!this.#send(frame) && this.state !== 'closed') await this.#untilDrained()
   }
 
-  /** What a poller need not hear of at once: hello itself is no news. */
-  greet(frame: Buffer): void {
-    this.#send(frame)
-  }
-
-  /** A put of a start: remembered like those of the queue, so that it is not sent again when nothing changed since. */
-  async writePut(stackId: string, frame: Buffer, mark: string): Promise<void> {
-    this.#marks.set(stackId, mark)
-    await this.write(frame)
-  }
-
-  /** A stack's put; the same state as last time is not sent twice (two rows may lead to one state). */
-  queuePut(stackId: string, frame: Buffer, mark: string): void {
-    if (this.#marks.get(stackId) === mark) return
-    this.#marks.set(stackId, mark)
-    this.queue(stackId, frame)
-  }
-
-  queueDel(stackId: string, frame: Buffer): void {
-    this.#marks.delete(stackId)
-    this.queue(stackId, frame)
-  }
-
   /** The latest frame of a key wins; a key that was queued moves to the end, so that frames keep the order of their loads. */
-  queue(key: string, frame: Buffer): void {
+  queue(key: string, frame: WireFrame): void {
     if (this.state === 'closed') return
     this.#hasNews = true
-    this.#queuedBytes += frame.length - (this.#queue.get(key)?.length ?? 0)
+    this.#queuedBytes += frame.line.length - (this.#queue.get(key)?.line.length ?? 0)
     this.#queue.delete(key)
     this.#queue.set(key, frame)
     this.#flush()
@@ -107,8 +97,7 @@ export class AgentStream {
   bookmark(cursor: string, at: Snapshot): void {
     if (this.state !== 'live') return
     if (this.startedAt !== null && !covers(at, this.startedAt)) return
-    const isPollOver = this.#options.pollEndsAtMs !== null && this.#clock.monotonicMs() >= this.#options.pollEndsAtMs
-    if (this.#written === cursor && !isPollOver) return
+    if (this.#written === cursor && !this.isPollOver()) return
     this.startedAt = null
     this.#bookmark = cursor
     this.#flush()
@@ -118,9 +107,9 @@ export class AgentStream {
   tick(pingMs: number, isStale: boolean): void {
     const now = this.#clock.monotonicMs()
     if (this.#blockedSinceMs !== null && now - this.#blockedSinceMs > this.#options.limits.slowMs) this.end('slow', 0)
-    else if (now >= this.#options.endsAtMs) this.end('lifetime', 0)
+    else if (now >= this.#options.endsAtMs) this.end(this.#options.endsAs, 0)
     else if (this.#blockedSinceMs === null && now - this.#lastWriteMs >= pingMs)
-      this.#send(frameBuffer({ type: 'ping', t: this.#clock.now(), stale: isStale }))
+      this.#send(wireFrame({ type: 'ping', t: this.#clock.now(), stale: isStale }))
   }
 
   idleMs(): number {
@@ -147,11 +136,18 @@ export class AgentStream {
 
   end(reason: ByeReason, retryAfterMs: number): void {
     if (this.state === 'closed') return
-    this.#send(frameBuffer({ type: 'bye', reason, retry_after_ms: Math.round(retryAfterMs), cursor: this.#written }))
+    this.#send(wireFrame({ type: 'bye', reason, retry_after_ms: Math.round(retryAfterMs), cursor: this.#written }))
     this.#response.end()
-    // A peer that does not read would hold the socket for ever.
-    if (reason === 'slow' || reason === 'revoked') this.#response.destroy()
+    // A peer that does not read would hold the socket for ever, and what waits for it must not flow under a dead key.
+    if (reason === 'slow' || (reason === 'revoked' && this.#blockedSinceMs !== null)) this.#response.destroy()
+    else if (reason === 'revoked') this.#response.socket?.destroySoon()
     this.#finish(reason)
+  }
+
+  /** What a kind of stream forgets when it ends. */
+  protected forget(): void {
+    this.#queue.clear()
+    this.#queuedBytes = 0
   }
 
   #flush(): void {
@@ -160,7 +156,7 @@ export class AgentStream {
       if (next.done) break
       const [key, frame] = next.value
       this.#queue.delete(key)
-      this.#queuedBytes -= frame.length
+      this.#queuedBytes -= frame.line.length
       this.#send(frame)
     }
     if (this.#queue.size === 0 && this.#blockedSinceMs === null && this.state !== 'closed') this.#writeBookmark()
@@ -171,16 +167,17 @@ export class AgentStream {
     const cursor = this.#bookmark
     this.#bookmark = null
     this.#written = cursor
-    this.#send(frameBuffer({ type: 'bookmark', cursor }))
+    this.#send(wireFrame({ type: 'bookmark', cursor }))
     if (this.#endsWithRetryMs !== null) this.end('drain', this.#endsWithRetryMs)
     if (this.#options.pollEndsAtMs === null || !(this.#hasNews || this.isPollOver())) return
     this.#response.end()
     this.#finish('polled')
   }
 
-  #send(frame: Buffer): boolean {
+  #send(frame: WireFrame): boolean {
     if (this.state === 'closed') return false
     this.#lastWriteMs = this.#clock.monotonicMs()
+    this.#options.onFrame(frame.type)
     const hasRoom = this.#response.write(inForm(this.#options.form, frame))
     if (!hasRoom) this.#blockedSinceMs ??= this.#lastWriteMs
     return hasRoom
@@ -206,10 +203,7 @@ export class AgentStream {
   #finish(reason: CloseReason): void {
     if (this.state === 'closed') return
     this.state = 'closed'
-    this.#queue.clear()
-    this.#marks.clear()
-    this.#queuedBytes = 0
-    this.noted.clear()
-    this.#options.onClosed(this, reason)
+    this.forget()
+    this.#options.onClosed(reason)
   }
 }

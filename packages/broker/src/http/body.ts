@@ -1,5 +1,6 @@
 // A request's body by the kind its endpoint has: JSON that must be there, JSON that may be left out, or a manifest as JSON
 // or raw YAML. The shape is checked afterwards (validate.ts).
+import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { Endpoint } from '@brokkr/contract/endpoint.ts'
 import { ApiError } from '@brokkr/contract/error.ts'
@@ -80,11 +81,11 @@ function decode(bytes: Buffer, form: ParsedBody['form'], kind: BodyKind): Parsed
   throw new ApiError('invalid_json', 'the body is empty; this operation needs JSON')
 }
 
-/** A byte order mark is part of a manifest's exact text, and noise before JSON. */
+/** A byte order mark is part of a manifest's exact text, and noise before JSON. Not by a TextDecoder: making one costs more than
+ *  everything else that is done with a small body. */
 function utf8(bytes: Buffer, form: ParsedBody['form']): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: form === 'yaml' }).decode(bytes)
-  } catch (cause) {
-    throw new ApiError('invalid_json', 'the body is not valid UTF-8', { cause })
-  }
+  if (!isUtf8(bytes)) throw new ApiError('invalid_json', 'the body is not valid UTF-8')
+  const text = bytes.toString('utf8')
+  return form === 'json' && text.startsWith(byteOrderMark) ? text.slice(1) : text
 }
+const byteOrderMark = '\uFEFF'

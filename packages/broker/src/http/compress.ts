@@ -3,7 +3,8 @@ import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import type { Answer } from './send-answer.ts'
 
-const worthBytes = 1024
+/** Smaller answers go out as they are. */
+export const worthBytes = 1024
 
 /** The answer as it was, or packed with the headers that say so. */
 export async function compressed(answer: Answer, acceptEncoding: string | undefined): Promise<Answer> {

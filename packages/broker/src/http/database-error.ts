@@ -1,6 +1,7 @@
 // A failure of the database → the answer the catalogue has for it. Read from SQLSTATE and from the codes of broken
 // connections; names of constraints are part of the wire, texts of PostgreSQL are not.
 import { ApiError, type ErrorCode } from '@brokkr/contract/error.ts'
+import { PoolEmpty } from '../store/pool-line.ts'
 
 /** Null when the error, and whatever caused it, has nothing to do with the database. */
 export function fromDatabase(error: unknown): ApiError | null {
@@ -61,6 +62,7 @@ const poolTexts: ReadonlySet<string> = new Set([
 ])
 
 function fromConnection(error: Error): ApiError | null {
+  if (error instanceof PoolEmpty) return new ApiError('overloaded', 'the broker has more to do than it can; try again', { cause: error })
   const code: unknown = 'code' in error ? error.code : undefined
   // A Unix socket that is not there; any other missing file is a bug of ours.
   const isMissingSocket = code === 'ENOENT' && 'syscall' in error && error.syscall === 'connect'

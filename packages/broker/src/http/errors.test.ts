@@ -3,6 +3,7 @@ import { ApiError } from '@brokkr/contract/error.ts'
 import { NotFound, Terminal } from '@brokkr/runtime/errors.ts'
 import { createLog } from '@brokkr/runtime/log.ts'
 import { expect, test } from 'vitest'
+import { PoolEmpty } from '../store/pool-line.ts'
 import { errorAnswer } from './errors.ts'
 
 function setup() {
@@ -50,7 +51,8 @@ test.each<[string, unknown, number, string, object | undefined]>([
   ['a refused connection', network('ECONNREFUSED'), 503, 'database_unavailable', undefined],
   ['a reset connection', network('ECONNRESET'), 503, 'database_unavailable', undefined],
   ['a socket that is not there', network('ENOENT', { syscall: 'connect' }), 503, 'database_unavailable', undefined],
-  ['an empty pool', new Error('timeout exceeded when trying to connect'), 503, 'database_unavailable', undefined],
+  ['a database that does not take the call', new Error('timeout exceeded when trying to connect'), 503, 'database_unavailable', undefined],
+  ['an empty pool', new PoolEmpty(), 503, 'overloaded', undefined],
   ['a cut connection', new Error('Connection terminated unexpectedly'), 503, 'database_unavailable', undefined],
   [
     'the same inside an error of ours',
@@ -62,7 +64,7 @@ test.each<[string, unknown, number, string, object | undefined]>([
   ['a thing that is not there', new NotFound('stack', 'S3CR3T'), 404, 'stack_not_found', undefined],
   ['a kind without a code of its own', new NotFound('gizmo', 'S3CR3T'), 404, 'not_found', undefined],
   ['a no of ours', new ApiError('stack_moved', 'the stack moved on', { details: { head: 7 } }), 409, 'stack_moved', { head: 7 }],
-])('%s', (_, error, status, code, details) => {
+])('[X37] %s tells its code and nothing of what happened inside', (_, error, status, code, details) => {
   const { answer, lines } = setup()
   const { body, ...rest } = answer(error)
   expect(rest.status).toBe(status)
@@ -79,7 +81,7 @@ test.each<[string, unknown]>([
   ['a refusal of a trigger', fromPostgres('BK003')],
   ['something that is no error', 'S3CR3T'],
   ['a five-letter code of the system', Object.assign(new Error('S3CR3T'), { code: 'EPERM' })],
-])('%s is internal_error with the id of the request, and one line in the log with its cause', (_, error) => {
+])('[X37] %s is internal_error with the id of the request, and one line in the log with its cause', (_, error) => {
   const { answer, lines } = setup()
   const { status, body } = answer(error)
   expect([status, JSON.parse(body)]).toEqual([500, { code: 'internal_error', message: expect.any(String), details: { request_id: 'r-1' } }])

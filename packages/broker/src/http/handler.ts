@@ -1,6 +1,7 @@
 // What a handler is: permission and parsing are done, it says what happens. Types only; server.ts calls them.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { EndpointName, Input, Other, Output } from '@brokkr/contract/endpoints.ts'
+import type { ErrorCode } from '@brokkr/contract/error.ts'
 
 /** Whoever the credential says. Made in auth.ts alone; ids in paths and bodies are compared with it, never believed. */
 export interface Principal {
@@ -25,6 +26,8 @@ export interface Caller {
 
 export interface RequestContext extends Caller {
   readonly principal: Principal
+  /** The thing the call is about, as permission saw it a moment ago; null where that look-up does not read it whole. */
+  readonly found: unknown
   /** Path and query as they were sent, for references to other pages of the same list. */
   readonly path: string
   readonly search: string
@@ -43,6 +46,8 @@ export interface ReplyControl {
   setHeader(name: string, value: string): void
   /** Another success than the table's. The value is written by the schema the endpoint has for that status, else by its usual one. */
   setStatus(status: 200 | 201 | 202): void
+  /** Of a batch that is answered item by item, at least one was denied: the audit is told. */
+  deniedPart(code: ErrorCode): void
   empty(status: 200 | 204 | 304): Answered
   text(contentType: string, text: string): Answered
   /** The raw pair, for streams: from here on the handler owns the answer, its headers and its end. */

@@ -223,4 +223,4 @@ test('killed at any await, a submission with a key has happened whole or not at 
   expect(kills).toBeGreaterThan(8)
   await client.end()
   await sql.close()
-})
+}, 600_000)

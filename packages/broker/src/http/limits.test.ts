@@ -1,5 +1,6 @@
 // Bounds on heads, bodies and time, tried with raw sockets: what is refused is refused before it is read, and the server
 // goes on answering others.
+import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { afterEach, expect, test } from 'vitest'
 import { askRaw, openRaw, statusLines } from './raw-http.fixture.ts'
 import { ids, paks, startTestServer, type TestOptions, type TestServer } from './server.fixture.ts'
@@ -7,9 +8,8 @@ import { ids, paks, startTestServer, type TestOptions, type TestServer } from '.
 let server: TestServer
 const start = async (options: TestOptions = {}) => (server = await startTestServer(options))
 afterEach(async () => {
-  const { status } = await fetch(`${server.url}/healthz`)
+  await waitFor('the server to answer others', () => isServed(server))
   await server.close()
-  if (status !== 200) throw new Error(`after the test /healthz answered ${status}`)
 })
 const head = (lines: string[], method = 'POST /api/v1/agents') =>
   `${method} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${paks.admin}\r\n${lines.map((line) => `${line}\r\n`).join('')}\r\n`
@@ -130,6 +130,50 @@ test('connections beyond the limit are dropped, and room is made again', async (
   second.socket.destroy()
   await Promise.all([first.closed, second.closed])
 })
+
+test('one address may hold 256 connections on which nobody has shown a key, and one that has does not count', async () => {
+  await start({ limits: { unknownPerAddressMax: 3, headerMs: 60_000 } })
+  const known = await openRaw(server.http.port)
+  known.send(head([], 'GET /api/v1/agents'))
+  await known.until(/HTTP\/1\.1 200/)
+  const refused = await openRaw(server.http.port)
+  refused.send('GET /api/v1/agents HTTP/1.1\r\nHost: x\r\n\r\n')
+  await refused.until(/HTTP\/1\.1 401/)
+  const [second, third] = [await openRaw(server.http.port), await openRaw(server.http.port)]
+  const fourth = await openRaw(server.http.port)
+  await fourth.closed
+  expect([fourth.received(), known, refused, second, third].map((one) => (typeof one === 'string' ? one : one.socket.destroyed))).toEqual([
+    '',
+    false,
+    false,
+    false,
+    false,
+  ])
+  expect(await server.metrics.text()).toContain('brokkr_http_connections_dropped_total 1')
+  // Another address has its own share, and a place that is given back is free again.
+  const elsewhere = await openRaw(server.http.port, '127.0.0.2')
+  elsewhere.send('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
+  await elsewhere.until(/OK$/)
+  second.socket.destroy()
+  await waitFor('room for another', () => isServed(server))
+  for (const one of [known, refused, third, elsewhere]) one.socket.destroy()
+})
+
+test('a proxy that is trusted stands for many and is not counted', async () => {
+  await start({ limits: { unknownPerAddressMax: 1, headerMs: 60_000 }, trustedProxies: ['127.0.0.0/8'] })
+  const connections = [await openRaw(server.http.port), await openRaw(server.http.port), await openRaw(server.http.port)]
+  for (const one of connections) {
+    one.send('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
+    await one.until(/OK$/)
+  }
+  for (const one of connections) one.socket.destroy()
+})
+
+const isServed = (at: TestServer): Promise<boolean> =>
+  fetch(`${at.url}/healthz`).then(
+    ({ status }) => status === 200,
+    () => false,
+  )
 
 test('a connection that says nothing is closed', async () => {
   await start({ limits: { headerMs: 300 } })

@@ -18,6 +18,11 @@ export const byName: ListOrder<{ name: string; id: string }, readonly [name: str
   isKey: (value): value is readonly [string, string] => isPair(value) && typeof value[0] === 'string' && isId(value[1]),
 }
 
+export const byAgentName: ListOrder<{ name: string; agent_id: string }, readonly [name: string, id: string]> = {
+  ...byName,
+  keyOf: ({ name, agent_id }) => [name, agent_id],
+}
+
 type TimeKey = readonly [at: string, id: string]
 export const newestFirst: ListOrder<{ created_at: string; id: string }, TimeKey> = {
   first: ['infinity', highestId],

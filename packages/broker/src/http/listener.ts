@@ -3,6 +3,7 @@
 import type { Socket } from 'node:net'
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import { requestIdOf } from './request-head.ts'
+import { readTlsFiles, type TlsFiles } from './tls-files.ts'
 
 export interface ListenerOptions {
   readonly headerMs: number
@@ -12,12 +13,14 @@ export interface ListenerOptions {
   readonly connectionsMax: number
   /** Addresses and ranges of proxies whose X-Forwarded-For is believed. */
   readonly trustedProxies: readonly string[]
+  readonly tls: TlsFiles | null
 }
 
 const headBytesMax = 32 * 1024
 
 export function createApp(options: ListenerOptions, onBadPath: (request: FastifyRequest, reply: FastifyReply) => void): FastifyInstance {
-  const { headerMs, bodyMs, handlerMs } = options
+  const { headerMs, bodyMs, handlerMs, tls } = options
+  const head = { maxHeaderSize: headBytesMax, headersTimeout: headerMs, connectionsCheckingInterval: Math.min(1_000, headerMs / 4) }
   const app = fastify({
     logger: false,
     trustProxy: options.trustedProxies.length === 0 ? false : [...options.trustedProxies],
@@ -28,7 +31,7 @@ export function createApp(options: ListenerOptions, onBadPath: (request: Fastify
     keepAliveTimeout: options.keepAliveMs,
     // Only a net below the limits of body and handler, which answer what they cut.
     requestTimeout: headerMs + bodyMs + handlerMs,
-    http: { maxHeaderSize: headBytesMax, headersTimeout: headerMs, connectionsCheckingInterval: Math.min(1_000, headerMs / 4) },
+    ...(tls === null ? { http: head } : { https: { ...head, ...readTlsFiles(tls), minVersion: 'TLSv1.2', handshakeTimeout: headerMs } }),
     routerOptions: { ignoreTrailingSlash: false, ignoreDuplicateSlashes: false, caseSensitive: true, maxParamLength: headBytesMax },
     frameworkErrors: (_, request, reply) => onBadPath(request, reply),
     clientErrorHandler: answerBrokenHead,

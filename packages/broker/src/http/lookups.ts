@@ -10,8 +10,8 @@ import type { Things } from './check-permit.ts'
 
 export const createThings = (sql: Sql): Things => ({
   stack: async (id) => {
-    const found = await stacks.ownerOf(sql, { id })
-    return found === null ? null : { generatorId: found.generator_id, isDeleted: found.is_deleted }
+    const row = await stacks.get(sql, { id, with_deleted: true })
+    return row === null ? null : { generatorId: row.generator_id, isDeleted: row.deleted_at !== null, row }
   },
   deploymentObject: async (id) => {
     const found = await deploymentObjects.ownerOf(sql, { id })
@@ -26,4 +26,4 @@ export const createThings = (sql: Sql): Things => ({
   agentHasStack: async (agentId, stackId) => (await agentTargets.hasOrRemoves(sql, { agent_id: agentId, stack_id: stackId })) !== null,
 })
 
-const asThing = (row: { readonly deleted_at: string | null } | null) => (row === null ? null : { isDeleted: row.deleted_at !== null })
+const asThing = (row: { readonly deleted_at: string | null } | null) => (row === null ? null : { isDeleted: row.deleted_at !== null, row })

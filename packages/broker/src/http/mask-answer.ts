@@ -1,26 +1,30 @@
 // What read-only keys and console sessions read: the same answers, with the values of Secrets taken out of every manifest.
 // Done here for all operations at once, so that no handler can forget it.
-import { maskManifest } from '../domain/mask-manifest.ts'
 import type { Said } from './exchange.ts'
 import type { Principal } from './handler.ts'
 
 export const readsMasked = (principal: Principal): boolean => principal.readonly || principal.session !== null
 
+export type MaskManifest = (text: string) => Promise<string>
+
 /** A copy of the handler's value; what it said beside it is changed in place. */
-export function maskAnswer(said: Said, value: unknown): unknown {
+export async function maskAnswer(mask: MaskManifest, said: Said, value: unknown): Promise<unknown> {
   if (said.headers['etag']?.startsWith('"') === true) said.headers['etag'] = said.headers['etag'].replace(/"$/, '-masked"')
   if (said.answer?.is === 'text' && /yaml/.test(said.answer.contentType))
-    said.answer = { ...said.answer, text: maskManifest(said.answer.text) }
-  return maskFields(value)
+    said.answer = { ...said.answer, text: await mask(said.answer.text) }
+  return maskFields(mask, value)
 }
 
-function maskFields(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(maskFields)
+/** One after the other: a list of large manifests must not take every worker. */
+async function maskFields(mask: MaskManifest, value: unknown): Promise<unknown> {
+  if (Array.isArray(value)) {
+    const items: unknown[] = []
+    for (const item of value) items.push(await maskFields(mask, item))
+    return items
+  }
   if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value
-  return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [
-      key,
-      key === 'yaml_content' && typeof item === 'string' ? maskManifest(item) : maskFields(item),
-    ]),
-  )
+  const copy: Record<string, unknown> = {}
+  for (const [key, item] of Object.entries(value))
+    copy[key] = key === 'yaml_content' && typeof item === 'string' ? await mask(item) : await maskFields(mask, item)
+  return copy
 }

@@ -1,27 +1,31 @@
 // Mounts the endpoint table on the router: one route per endpoint, its checks and its writer compiled once.
+import type { Socket } from 'node:net'
 import type { Endpoint } from '@brokkr/contract/endpoint.ts'
 import { type EndpointName, endpoints } from '@brokkr/contract/endpoints.ts'
-import { ApiError } from '@brokkr/contract/error.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ClientGone } from './client-gone.ts'
-import { compressed } from './compress.ts'
+import { compressed, worthBytes } from './compress.ts'
 import { errorAnswer } from './errors.ts'
-import { type Exchange, openExchange } from './exchange.ts'
+import { Exchange } from './exchange.ts'
 import { answered } from './handler.ts'
+import type { Overload } from './overload.ts'
 import { announcesBody } from './read-body.ts'
-import { clientAddressOf, targetOf, userAgentOf } from './request-head.ts'
+import { callerOf, targetOf } from './request-head.ts'
 import { responseSchema } from './response-schema.ts'
-import { methodsOf, routePattern } from './routes-table.ts'
+import { methodsOf, routePattern, staticPaths } from './routes-table.ts'
 import { type Answer, sendAnswer } from './send-answer.ts'
-import { type Live, type Route, serve } from './serve.ts'
+import { type Live, liveOr503, type Route, type ServeDeps, serve } from './serve.ts'
 import { createCompiler } from './validate.ts'
 
 export interface MountDeps {
   readonly clock: Clock
   readonly scheme: 'http' | 'https'
   readonly log: Log
+  readonly overload: Overload
+  /** A caller on this connection has shown a valid key. */
+  readonly accepted: (socket: Socket) => void
   /** Null until the broker is live. */
   readonly live: () => Live<unknown> | null
   readonly limits: { readonly bodyMs: number; readonly handlerMs: number; readonly bodyBytes: number; readonly objectBodyBytes: number }
@@ -36,14 +40,17 @@ export function mountEndpoints(deps: MountDeps, app: FastifyInstance): void {
       url: routePattern(endpoint.path),
       schema: { response: responsesOf(endpoint) },
       config: { isStream: endpoint.stream === true },
-      // The router takes `/agents/` for an agent without an id; to us it is another path.
-      handler: (request, reply) =>
-        hasEmptyParameter(request.params) ? reply.callNotFound() : void answerCall(deps, route, { request, reply }),
+      // The router takes `/agents/` for an agent without an id, and `/webhooks/event-types` for a webhook where it lacks the method;
+      // to us these are other paths.
+      handler: (request, reply) => (isOtherPath(request) ? reply.callNotFound() : void answerCall(deps, route, { request, reply })),
     })
   }
 }
 
-const hasEmptyParameter = (params: unknown): boolean => Object.values(params as Record<string, string>).includes('')
+function isOtherPath({ params, raw }: FastifyRequest): boolean {
+  const values = Object.values(params as Record<string, string>)
+  return values.length > 0 && (values.includes('') || staticPaths.has(targetOf(raw.url ?? '/').path))
+}
 
 /** One writer per success: the usual one, and the second where an endpoint has it. */
 function responsesOf({ response, other }: Endpoint): Record<string, object> {
@@ -65,7 +72,8 @@ async function answerCall(deps: MountDeps, route: Route, pair: Pair): Promise<vo
     const write = (value: unknown) => answerFor(route, exchange, { value, reply: pair.reply })
     const answer = await serve(serveDepsOf(deps), route, { exchange, write })
     if (answer === hijacked) return
-    sendAnswer(deps, pair.reply, await compressed(answer, pair.request.headers['accept-encoding']))
+    const isSmall = answer.body.length <= worthBytes
+    sendAnswer(deps, pair.reply, isSmall ? answer : await compressed(answer, pair.request.headers['accept-encoding']))
   } catch (error) {
     sendFailure(deps, route, { exchange, pair, error })
   } finally {
@@ -75,26 +83,27 @@ async function answerCall(deps: MountDeps, route: Route, pair: Pair): Promise<vo
 
 function exchangeOf({ clock, limits }: MountDeps, { request, reply }: Pair): Exchange {
   const raw = request.raw
-  return openExchange(
+  const { path, query } = targetOf(raw.url ?? '/')
+  const { requestId, clientAddress, userAgent } = callerOf(request)
+  return new Exchange(
     { clock },
     {
       request: raw,
       response: reply.raw,
-      ...targetOf(raw.url ?? '/'),
+      path,
+      query,
       rawParams: request.params as Record<string, string>,
-      requestId: request.id,
-      clientAddress: clientAddressOf(request.ip, raw.socket.remoteAddress),
-      userAgent: userAgentOf(raw.headers),
+      requestId,
+      clientAddress,
+      userAgent,
       timeoutMs: limits.handlerMs + (announcesBody(raw) ? limits.bodyMs : 0),
       hijack: () => void reply.hijack(),
     },
   )
 }
 
-function serveDepsOf({ clock, scheme, live, limits }: MountDeps) {
-  const parts = live()
-  if (parts === null) throw new ApiError('overloaded', 'the broker is starting; try again', { retryAfterSeconds: 1 })
-  return { clock, scheme, live: parts, caps: limits, bodyTimeoutMs: limits.bodyMs }
+function serveDepsOf({ clock, scheme, overload, accepted, live, limits }: MountDeps): ServeDeps {
+  return { clock, scheme, overload, accepted, live: liveOr503(live()), caps: limits, bodyTimeoutMs: limits.bodyMs }
 }
 
 /** The handler has taken the socket over: there is nothing left to send. */

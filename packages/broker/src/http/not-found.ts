@@ -16,14 +16,21 @@ export interface UnroutedRequest {
   readonly path: string
 }
 
-export async function answerUnrouted(
-  deps: { methodsOfPath: (path: string) => string[]; page: PageHandler },
-  { method, path }: UnroutedRequest,
-): Promise<ErrorAnswer> {
+export interface UnroutedDeps {
+  readonly methodsOfPath: (path: string) => string[]
+  readonly page: PageHandler
+  /** Throws the 401 of a caller who is nobody: what a path of the API cannot do is told to those who may call it. */
+  readonly authenticate: () => Promise<void>
+}
+
+export async function answerUnrouted(deps: UnroutedDeps, { method, path }: UnroutedRequest): Promise<ErrorAnswer> {
   const allowed = deps.methodsOfPath(path)
-  if (allowed.length > 0) return method === 'OPTIONS' ? optionsAnswer(allowed) : notAllowed(allowed)
+  if (allowed.length > 0) {
+    if (method === 'OPTIONS') return optionsAnswer(allowed)
+    if (isApiPath(path)) await deps.authenticate()
+    return notAllowed(allowed)
+  }
   if (isApiPath(path) || method === 'OPTIONS') return answerOf(new ApiError('route_not_found', 'no operation has this path'))
-  if (method !== 'GET' && method !== 'HEAD') return notAllowed(['GET', 'HEAD'])
   const page = await deps.page(path)
   return { status: page.status ?? 200, headers: { 'content-type': page.contentType, ...page.headers }, body: page.body }
 }

@@ -12,10 +12,14 @@ export interface Rule {
   readonly denied: ErrorCode | Readonly<Record<Principal['kind'], ErrorCode>>
   /** What must exist before ownership is looked at; left out when the operation itself answers for missing things. */
   readonly thing?: Thing
+  /** Readers may do it though it is no read: it changes nothing but what is looked at. */
+  readonly readersToo?: true
   /** Open to callers of these kinds whatever id the path holds. */
   readonly openPath?: true
   /** A field of the body that must name the calling generator. */
   readonly ownGenerator?: { readonly field: string; readonly denied: ErrorCode }
+  /** A field of the query with the scopes of a watch: whoever is no admin names what is its own alone. */
+  readonly watchScopes?: string
   /** Only for callers who brought a key, or only for those who brought a session's cookie. */
   readonly credential?: 'pak' | 'session'
 }
@@ -42,6 +46,8 @@ const generatorItself = { who: ['A', 'Go'], denied: 'generator_not_owned', thing
 const registering = { who: ['A', 'Ag*'], denied: 'forbidden', thing: generator, openPath: true } as const
 const stackOwner = { who: ['A', 'Go'], denied: 'stack_not_owned', thing: stack } as const
 const stackMarks = { who: ['A', 'Go', 'At'], denied: 'stack_not_accessible', thing: { ...stack, deletedToo: true } } as const
+const templateReader = { who: ['A', 'G'], denied: 'template_not_accessible' } as const
+const templateOwner = { who: ['A', 'G'], denied: 'template_not_owned' } as const
 const targetDenied = { admin: 'forbidden', generator: 'target_generator_mismatch', agent: 'target_create_denied' } as const
 const associated = { admin: 'forbidden', generator: 'generator_not_associated', agent: 'agent_not_associated' } as const
 
@@ -69,12 +75,19 @@ export const rules = {
   getTargetState: agentItself,
   agentStream: agentAlone,
   reportStatus: agentAlone,
-  watch: adminOnly,
+  approvePrune: { ...adminOnly, thing: agent },
+  listPruneApprovals: { ...agentItself, denied: 'admin_required' },
+  watch: { who: ['A', 'G', 'Ag*'], denied: 'forbidden', watchScopes: 'scope' },
+  newEpoch: adminOnly,
   listEvents: { ...agentItself, thing: { ...agent, shows: 'admins' } },
   createEvent: agentItself,
   createEvents: agentAlone,
   listAgentEvents: adminOnly,
   getAgentEvent: adminOnly,
+  updateHealthStatus: agentItself,
+  listFleet: adminOnly,
+  getAgentFleetStatus: { ...adminOnly, thing: agent },
+  getOverview: adminOnly,
   listGenerators: adminOnly,
   createGenerator: adminOnly,
   getGenerator: { ...generatorItself, thing: { ...generator, shows: 'admins' } },
@@ -102,6 +115,8 @@ export const rules = {
   stacksAddAnnotation: stackOwner,
   stacksRemoveAnnotation: stackOwner,
   getStackStatus: stackOwner,
+  getStackHealth: adminOnly,
+  getDeploymentHealth: adminOnly,
   createDeploymentObject: stackOwner,
   listDeploymentObjects: { ...stackOwner, thing: { ...stack, shows: 'owner' } },
   getDeploymentObject: {
@@ -116,4 +131,46 @@ export const rules = {
   createSession: { who: ['A', 'G'], denied: 'forbidden', credential: 'pak' },
   deleteSession: { who: ['A', 'G'], denied: 'forbidden', credential: 'session' },
   listAuditLogs: adminOnly,
+  getConfig: adminOnly,
+  listTasks: adminOnly,
+  listTemplates: { who: ['A', 'G'], denied: 'templates_not_accessible' },
+  createTemplate: { who: ['A', 'G'], denied: 'templates_not_accessible' },
+  getTemplate: templateReader,
+  updateTemplate: templateOwner,
+  deleteTemplate: templateOwner,
+  templatesListLabels: templateReader,
+  templatesAddLabel: templateOwner,
+  templatesRemoveLabel: templateOwner,
+  templatesListAnnotations: templateReader,
+  templatesAddAnnotation: templateOwner,
+  templatesRemoveAnnotation: templateOwner,
+  instantiateTemplate: { ...stackOwner, thing: { ...stack, field: 'stack_id' } },
+  listWorkOrders: adminOnly,
+  createWorkOrder: adminOnly,
+  getWorkOrder: adminOnly,
+  deleteWorkOrder: adminOnly,
+  listPendingForAgent: { ...agentItself, thing: { ...agent, field: 'agent_id' } },
+  claimWorkOrder: { who: ['A', 'Ag*'], denied: 'agent_pak_mismatch' },
+  completeWorkOrder: { who: ['A', 'Ag*'], denied: 'work_order_not_claimed_by_agent' },
+  listWorkOrderLog: adminOnly,
+  getWorkOrderLog: adminOnly,
+  listWebhooks: adminOnly,
+  createWebhook: adminOnly,
+  listEventTypes: adminOnly,
+  getWebhook: adminOnly,
+  updateWebhook: adminOnly,
+  deleteWebhook: adminOnly,
+  testWebhook: adminOnly,
+  listDeliveries: adminOnly,
+  getPendingAgentWebhooks: { ...agentItself, thing: { ...agent, field: 'agent_id' } },
+  reportDeliveryResult: { who: ['Ag*'], denied: 'agent_pak_required' },
+  createDiagnosticRequest: { ...adminOnly, readersToo: true, thing: { kind: 'deploymentObject', in: 'params', field: 'id' } },
+  getPendingDiagnostics: agentItself,
+  getDiagnostic: { who: ['A', 'Ag*'], denied: 'diagnostic_not_owned' },
+  claimDiagnostic: { who: ['A', 'Ag*'], denied: 'diagnostic_not_owned' },
+  submitDiagnosticResult: { who: ['Ag*'], denied: 'diagnostic_not_owned' },
+  listTelemetryEvents: stackOwner,
+  listTelemetryLogs: stackOwner,
+  reloadConfig: adminOnly,
+  listWsConnections: adminOnly,
 } as const satisfies Record<EndpointName, Rule>

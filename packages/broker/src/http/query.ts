@@ -6,6 +6,7 @@ import type { JsonSchema } from './strip-unknown.ts'
 
 /** Keys the schema does not name are left out. */
 export function coerceQuery(schema: JsonSchema, text: string): Record<string, unknown> {
+  if (text === '') return {}
   const properties = (schema['properties'] ?? {}) as Record<string, JsonSchema>
   const search = new URLSearchParams(text)
   const values: Record<string, unknown> = {}

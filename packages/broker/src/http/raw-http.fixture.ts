@@ -14,8 +14,9 @@ export interface RawConnection {
 
 const stallMs = 15_000
 
-export async function openRaw(port: number): Promise<RawConnection> {
-  const socket = connect({ port, host: '127.0.0.1' })
+/** `from`: another address of this machine to call from. */
+export async function openRaw(port: number, from?: string): Promise<RawConnection> {
+  const socket = connect({ port, host: '127.0.0.1', ...(from === undefined ? {} : { localAddress: from }) })
   let text = ''
   const closed = Promise.withResolvers<void>()
   socket.setEncoding('latin1').on('data', (chunk: string) => void (text += chunk))

@@ -4,6 +4,8 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import { ApiError } from '@brokkr/contract/error.ts'
+import type { FastifyRequest } from 'fastify'
+import type { Caller } from './handler.ts'
 
 const requestIdPattern = /^[A-Za-z0-9._-]{1,128}$/
 
@@ -22,7 +24,8 @@ export interface Target {
 /** A proxy may send the whole address; only path and query matter here. */
 export function targetOf(url: string): Target {
   const local = url.startsWith('/') ? url : url.replace(/^[a-z]+:\/\/[^/?#]*/i, '')
-  const [beforeFragment = ''] = local.split('#', 1)
+  const fragment = local.indexOf('#')
+  const beforeFragment = fragment === -1 ? local : local.slice(0, fragment)
   const mark = beforeFragment.indexOf('?')
   return mark === -1
     ? { path: beforeFragment || '/', query: '' }
@@ -46,8 +49,16 @@ export function checkHead(request: IncomingMessage, isStream: boolean): void {
     })
 }
 
+/** Who is calling, as far as the head tells. */
+export const callerOf = ({ id, ip, raw }: FastifyRequest): Caller => ({
+  requestId: id,
+  clientAddress: clientAddressOf(ip, raw.socket.remoteAddress),
+  userAgent: userAgentOf(raw.headers),
+})
+
 /** `hop` is what the router made of X-Forwarded-For; text that is no address falls back to the peer. */
-export const clientAddressOf = (hop: string, peer: string | undefined): string => plainAddress(isIP(hop) === 0 ? (peer ?? '') : hop)
+export const clientAddressOf = (hop: string, peer: string | undefined): string =>
+  plainAddress(hop === peer || isIP(hop) !== 0 ? hop : (peer ?? ''))
 
 const plainAddress = (address: string): string =>
   address.startsWith('::ffff:') && isIP(address.slice(7)) === 4 ? address.slice(7) : address

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Metrics } from '@brokkr/runtime/metrics.ts'
 
-const bucketsSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+const bucketsSeconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 export interface MeasuredRequest {
   /** Route pattern, or null for a path no route has. */
@@ -26,8 +26,8 @@ export function createRequestMetrics(deps: {
   )
   return (response, { pattern, method, isStream }) => {
     const startedMs = deps.clock.monotonicMs()
-    const endpoint = pattern ?? 'unmatched'
-    response.once('close', () => {
+    const endpoint = pattern?.replace(/:\w*id\b/g, ':id') ?? 'unmatched'
+    response.on('close', () => {
       total.inc({ endpoint, method, status: String(response.statusCode) })
       if (!isStream) seconds.observe({ endpoint, method }, (deps.clock.monotonicMs() - startedMs) / 1000)
     })

@@ -56,7 +56,7 @@ test('[X20] a rotated, revoked, demoted or expired admin key loses its grants an
   const watches = await Promise.all(brokers.map((broker) => openWatch(broker, pak)))
   const others = await Promise.all(brokers.map((broker) => openWatch(broker, near.adminPak)))
   const rotated = await near.admin.rotateAdminPak({ params: { id } })
-  for (const { ended } of watches) expect(await ended).toContain('event: bye\ndata: {"reason":"revoked"}')
+  for (const { ended } of watches) expect(await ended).toMatch(/event: bye\n.*data: .*"reason":"revoked"/s)
   for (const broker of brokers) await dead(broker, pak)
 
   // Demoted: the key lives, and what it may no longer do is refused.
@@ -99,8 +99,14 @@ test('[X20] an upload whose key dies while it arrives is refused and stores noth
   expect(await tenant.client.listDeploymentObjects({ params: { id: stack.id } })).toEqual([])
 })
 
-test('[S42] a replaced key closes its streams in every process, with and without a wake-up; other streams and what runs stay', async () => {
-  for (const wake of [true, false]) {
+test('[S42] a key that is rotated, revoked or replaced closes its streams in every process, with and without a wake-up; other streams and what runs stay', async () => {
+  const ways: ((agent: TestAgent) => Promise<unknown>)[] = [
+    (agent) => replaceKey(agent, { wake: true }),
+    (agent) => replaceKey(agent, { wake: false }),
+    ({ agent }) => near.admin.rotateAgentPak({ params: { id: agent.id } }),
+    ({ agent }) => near.admin.deleteAgent({ params: { id: agent.id } }),
+  ]
+  for (const kill of ways) {
     const label = unique('l')
     const stack = await tenant.client.createStack({ body: { name: unique('stack'), generator_id: tenant.generator.id, labels: [label] } })
     const agent = await makeAgent(near, { labels: [label], generators: [tenant] })
@@ -109,7 +115,7 @@ test('[S42] a replaced key closes its streams in every process, with and without
     const streams = await Promise.all([near, far].map((broker) => follow(broker, agent)))
     const bystanders = await Promise.all([near, far].map((broker) => follow(broker, other)))
     for (const stream of [...streams, ...bystanders]) await stream.frame('snapshot_end')
-    await replaceKey(agent, { wake })
+    await kill(agent)
     for (const stream of streams) {
       expect(await stream.frame('bye')).toMatchObject({ reason: 'revoked' })
       await stream.ended

@@ -22,14 +22,22 @@ export function createMethodsOfPath(): (path: string) => string[] {
   for (const path of plainPaths) add(path, ['GET', 'HEAD'])
   return (path) => {
     const segments = path.split('/').map(decodedSegment)
-    const found = [...known.values()].filter((entry) => matches(entry.segments, segments)).flatMap((entry) => [...entry.methods])
-    return found.length === 0 ? [] : [...new Set([...found, 'OPTIONS'])].toSorted()
+    const fitting = [...known.values()].filter((entry) => matches(entry.segments, segments))
+    // A path that is written out wins over one that takes it for a parameter.
+    const exact = fitting.filter((entry) => !entry.segments.some(isParameter))
+    const found = (exact.length > 0 ? exact : fitting).flatMap((entry) => [...entry.methods])
+    return [...new Set(found)].toSorted()
   }
 }
 
 const matches = (pattern: readonly string[], segments: readonly string[]): boolean =>
   pattern.length === segments.length &&
-  pattern.every((part, index) => part === segments[index] || (part.startsWith('{') && segments[index] !== ''))
+  pattern.every((part, index) => part === segments[index] || (isParameter(part) && segments[index] !== ''))
+
+const isParameter = (part: string): boolean => part.startsWith('{')
+
+/** Paths without parameters: whatever method they lack, no other path may answer for them. */
+export const staticPaths: ReadonlySet<string> = new Set(Object.values(endpoints).flatMap(({ path }) => (path.includes('{') ? [] : [path])))
 
 function decodedSegment(segment: string): string {
   try {

@@ -12,8 +12,19 @@ export interface Answer {
 }
 
 export function sendAnswer(deps: { clock: Clock }, reply: FastifyReply, answer: Answer): void {
-  if (isStillSent(reply.request.raw, answer.status)) sendAndLinger(deps, reply, answer)
-  else void reply.code(answer.status).headers(answer.headers).send(answer.body)
+  const headers = withVary(reply, answer.headers)
+  if (isStillSent(reply.request.raw, answer.status)) sendAndLinger(deps, reply, { ...answer, headers })
+  else
+    void reply
+      .code(answer.status)
+      .headers(headers)
+      .send(answer.body.length === 0 ? undefined : answer.body)
+}
+
+/** What an answer depends on may have been said before it was made; both must be told. */
+function withVary(reply: FastifyReply, headers: Answer['headers']): Answer['headers'] {
+  const said = reply.raw.getHeader('vary')
+  return said === undefined || headers['vary'] === undefined ? headers : { ...headers, vary: `${String(said)}, ${headers['vary']}` }
 }
 
 const smallBytes = 64 * 1024

@@ -1,5 +1,6 @@
 // One call from credential to answer, in one function: authenticate → permit → parse → handle. Each step returns or throws,
 // nothing is called "next", and what was refused never reaches the step behind it.
+import type { Socket } from 'node:net'
 import { type Endpoint, issuesSecret } from '@brokkr/contract/endpoint.ts'
 import type { EndpointName } from '@brokkr/contract/endpoints.ts'
 import { ApiError, type ErrorCode } from '@brokkr/contract/error.ts'
@@ -10,7 +11,8 @@ import { checkPermit, type PermitRequest, type Things } from './check-permit.ts'
 import type { Exchange } from './exchange.ts'
 import type { Caller, Handlers, Principal, RequestContext } from './handler.ts'
 import { bodyHashOf, type Idempotency, idempotencyKeyOf, scopeOf } from './idempotency.ts'
-import { maskAnswer, readsMasked } from './mask-answer.ts'
+import { type MaskManifest, maskAnswer, readsMasked } from './mask-answer.ts'
+import type { Overload } from './overload.ts'
 import { refuseForeignOrigin } from './same-origin.ts'
 import type { Answer } from './send-answer.ts'
 import type { Validators } from './validate.ts'
@@ -22,6 +24,7 @@ export interface Live<Deps> {
   readonly authenticator: Authenticator
   readonly things: Things
   readonly onDenied: (denied: Denied) => void
+  readonly maskManifest: MaskManifest
   /** Left out: keys of calls are not looked at. */
   readonly idempotency?: Idempotency
 }
@@ -30,6 +33,12 @@ export interface Denied extends Caller {
   readonly endpoint: EndpointName
   readonly path: string
   readonly code: ErrorCode
+}
+
+/** A call that comes before the database is told to come back. */
+export function liveOr503(live: Live<unknown> | null): Live<unknown> {
+  if (live === null) throw new ApiError('overloaded', 'the broker is starting; try again', { retryAfterSeconds: 1 })
+  return live
 }
 
 export interface Route {
@@ -41,20 +50,32 @@ export interface ServeDeps {
   readonly clock: Clock
   /** By which browsers reach this broker. */
   readonly scheme: 'http' | 'https'
+  readonly overload: Overload
+  /** A caller on this connection has shown a valid key. */
+  readonly accepted: (socket: Socket) => void
   readonly live: Live<unknown>
   readonly caps: BodyCaps
   readonly bodyTimeoutMs: number
 }
 
-/** The answer `write` makes of the handler's value and of what it said beside that. */
-export async function serve(
-  deps: ServeDeps,
-  route: Route,
-  { exchange, write }: { exchange: Exchange; write: (value: unknown) => Answer },
-): Promise<Answer> {
+export interface Served {
+  readonly exchange: Exchange
+  readonly write: (value: unknown) => Answer
+}
+
+/** The answer `write` makes of the handler's value and of what it said beside that; or the failure of the exchange, whatever is waited for. */
+export const serve = (deps: ServeDeps, route: Route, served: Served): Promise<Answer> =>
+  served.exchange.race(serveSteps(deps, route, served))
+
+/** A call that was answered meanwhile (too slow, client gone, key revoked) ends at its next step. */
+async function serveSteps(deps: ServeDeps, route: Route, { exchange, write }: Served): Promise<Answer> {
   const { live } = deps
-  const renews = route.endpoint.stream !== true
-  const principal = await exchange.race(live.authenticator.authenticate({ ...authRequestOf(exchange), renews }))
+  const isStream = route.endpoint.stream === true
+  deps.overload.checkDoor({ isStream })
+  const principal = await live.authenticator.authenticate(authRequestOf(exchange, !isStream))
+  exchange.throwIfFailed()
+  deps.accepted(exchange.request.socket)
+  deps.overload.checkCaller({ credential: `${principal.kind} ${principal.id}`, isWrite: route.endpoint.method !== 'GET', isStream })
   const params = once(() => route.validators.params(exchange.rawParams) ?? {})
   const query = once(() => route.validators.query(exchange.query))
   const body = once(() => readBody(deps, route, { exchange, query, needsType: principal.session !== null }))
@@ -65,21 +86,35 @@ export async function serve(
     onDenied(wanted, foreign.code)
     throw foreign
   }
-  // A credential that dies while its body still arrives opens nothing any more.
-  const release = live.authenticator.hold(principal, () => exchange.fail(new ApiError('unauthorized', 'the key was revoked')))
+  // A credential that dies while its body still arrives opens nothing any more, and no stream until the stream knows itself.
+  const release = live.authenticator.hold(principal, () => {
+    if (exchange.said.answer?.is !== 'hijacked') exchange.fail(new ApiError('unauthorized', 'the key was revoked'))
+  })
+  let found: unknown
   try {
-    await exchange.race(checkPermit({ things: live.things, onDenied }, wanted))
-    await exchange.race(body())
-  } finally {
+    found = await checkPermit({ things: live.things, onDenied }, wanted)
+    exchange.throwIfFailed()
+    if (route.endpoint.body !== undefined) await body()
+    exchange.throwIfFailed()
+  } catch (error) {
     release()
+    throw error
   }
-  const input = { params: params(), query: query(), body: await body() }
+  if (!isStream) release()
+  const input = { params: params(), query: query(), body: route.endpoint.body === undefined ? undefined : await body() }
+  const request = new Context(exchange, { principal, found }, input)
   const respond = async (overrides: object | null): Promise<Answer> => {
-    const value = await handle(live, route.name, { overrides, request: { ...input, ...contextOf(exchange, principal) } })
-    return write(readsMasked(principal) ? maskAnswer(exchange.said, value) : value)
+    const value = await handle(live, route.name, { overrides, request }).catch((error: unknown) => {
+      // What only the operation itself can tell is a denial like any other.
+      if (error instanceof ApiError && error.status === 403) onDenied(wanted, error.code)
+      throw error
+    })
+    if (exchange.said.denied !== null) onDenied(wanted, exchange.said.denied)
+    return write(readsMasked(principal) ? await maskAnswer(live.maskManifest, exchange.said, value) : value)
   }
   const key = idempotencyKeyOf(route.endpoint.method, exchange.request.headers)
-  if (key === null || live.idempotency === undefined) return exchange.race(respond(null))
+  if (isStream) return respond(null).finally(release)
+  if (key === null || live.idempotency === undefined) return respond(null)
   const caller = { kind: principal.kind, id: principal.id, isMasked: readsMasked(principal) }
   const call = {
     scope: scopeOf(caller, route.endpoint.method, exchange.path),
@@ -87,7 +122,7 @@ export async function serve(
     bodyHash: bodyHashOf(exchange.query, input.body),
     issuesSecret: issuesSecret(route.endpoint),
   }
-  return exchange.race(live.idempotency.run(call, respond))
+  return live.idempotency.run(call, respond)
 }
 
 const once = <T>(make: () => T): (() => T) => {
@@ -140,16 +175,62 @@ async function handle(
   return handler(overrides === null ? live.deps : { ...(live.deps as object), ...overrides }, request)
 }
 
-function contextOf(exchange: Exchange, principal: Principal): RequestContext {
-  const { requestId, clientAddress, userAgent, path, query: search, reply, signal, request } = exchange
-  return { principal, requestId, clientAddress, userAgent, path, search, headers: flat(request.headers), reply, signal }
+interface ParsedInput {
+  readonly params: unknown
+  readonly query: unknown
+  readonly body: unknown
 }
 
-const flat = (headers: NodeJS.Dict<string | string[]>): Record<string, string | undefined> =>
-  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]))
+/** Headers and signal are made when somebody asks: most calls look at neither. */
+class Context implements RequestContext {
+  readonly params: unknown
+  readonly query: unknown
+  readonly body: unknown
+  readonly principal: Principal
+  readonly found: unknown
+  readonly requestId: string
+  readonly clientAddress: string
+  readonly userAgent: string | null
+  readonly path: string
+  readonly search: string
+  readonly reply: RequestContext['reply']
+  readonly #exchange: Exchange
 
-function authRequestOf({ requestId, clientAddress, userAgent, path, query, request }: Exchange) {
-  return { requestId, clientAddress, userAgent, path, query, headers: request.headers }
+  constructor(exchange: Exchange, { principal, found }: Pick<RequestContext, 'principal' | 'found'>, input: ParsedInput) {
+    this.params = input.params
+    this.query = input.query
+    this.body = input.body
+    this.principal = principal
+    this.found = found
+    this.requestId = exchange.requestId
+    this.clientAddress = exchange.clientAddress
+    this.userAgent = exchange.userAgent
+    this.path = exchange.path
+    this.search = exchange.query
+    this.reply = exchange.reply
+    this.#exchange = exchange
+  }
+
+  get headers(): RequestContext['headers'] {
+    return flat(this.#exchange.request.headers)
+  }
+
+  get signal(): AbortSignal {
+    return this.#exchange.signal
+  }
+}
+
+function flat(headers: NodeJS.Dict<string | string[]>): Record<string, string | undefined> {
+  const flattened: Record<string, string | undefined> = {}
+  for (const name in headers) {
+    const value = headers[name]
+    flattened[name] = Array.isArray(value) ? value.join(', ') : value
+  }
+  return flattened
+}
+
+function authRequestOf({ requestId, clientAddress, userAgent, path, query, request }: Exchange, renews: boolean) {
+  return { requestId, clientAddress, userAgent, path, query, headers: request.headers, renews }
 }
 
 function deniedOf({ requestId, clientAddress, userAgent, path }: Exchange, { principal, name }: PermitRequest, code: ErrorCode): Denied {

@@ -7,13 +7,17 @@ import { type EndpointName, endpoints } from '@brokkr/contract/endpoints.ts'
 import { systemClock } from '@brokkr/runtime/clock.ts'
 import { createLog } from '@brokkr/runtime/log.ts'
 import { createMetrics } from '@brokkr/runtime/metrics.ts'
+import { maskManifest } from '../domain/mask-manifest.ts'
 import { type AuthFailure, type AuthOptions, type CredentialRow, createAuthenticator, type SessionRow } from './auth.ts'
 import type { Things } from './check-permit.ts'
+import type { CorsSettings } from './cors.ts'
 import { answered, type Handlers, type RequestContext } from './handler.ts'
+import type { Load } from './overload.ts'
 import type { CallerName } from './permissions.fixture.ts'
 import { responseSchema } from './response-schema.ts'
 import type { Denied } from './serve.ts'
 import { type HttpLimits, startHttp } from './server.ts'
+import type { TlsFiles } from './tls-files.ts'
 
 const id = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`
 export const ids = {
@@ -107,6 +111,9 @@ export interface TestOptions {
   /** Stands in for the counting handler of one endpoint; its value goes through the endpoint's writer. */
   readonly handler?: (request: Reached['request']) => unknown
   readonly isLive?: boolean
+  readonly load?: Load
+  readonly cors?: () => CorsSettings
+  readonly tls?: TlsFiles
 }
 
 export async function startTestServer(options: TestOptions = {}) {
@@ -120,8 +127,17 @@ export async function startTestServer(options: TestOptions = {}) {
       metrics,
       ready: () => null,
       page: (path) => ({ body: `<p>page of ${path.length}</p>`, contentType: 'text/html' }),
+      ...(options.load === undefined ? {} : { load: options.load }),
     },
-    { host: '127.0.0.1', port: 0, version: '0.0.0', trustedProxies: options.trustedProxies ?? [], limits: options.limits ?? {} },
+    {
+      host: '127.0.0.1',
+      port: 0,
+      version: '0.0.0',
+      trustedProxies: options.trustedProxies ?? [],
+      limits: options.limits ?? {},
+      tls: options.tls ?? null,
+      ...(options.cors === undefined ? {} : { cors: options.cors }),
+    },
   )
   const rows = credentials()
   const authenticator = createAuthenticator(
@@ -141,6 +157,7 @@ export async function startTestServer(options: TestOptions = {}) {
     authenticator,
     things: { ...things, ...options.things },
     onDenied: (denied: Denied) => void seen.denied.push(denied),
+    maskManifest: async (text: string) => maskManifest(text),
   }
   if (options.isLive !== false) http.goLive(live)
   return { ...seen, http, live, metrics, authenticator, url: `http://127.0.0.1:${http.port}`, close: () => http.close(0) }
@@ -193,7 +210,8 @@ export function callOf(name: EndpointName, about: typeof present = present): { m
       : endpoint.path.includes('/deployment-objects/{id}')
         ? about.object
         : about.agent
-  const path = fillPath(endpoint.path, { ...pathValues, id: idOfPath, stack_id: about.stack }) + queryText(queries(about)[name])
+  const path =
+    fillPath(endpoint.path, { ...pathValues, id: idOfPath, stack_id: about.stack, agent_id: about.agent }) + queryText(queries(about)[name])
   const body = endpoint.body === undefined ? undefined : JSON.stringify(bodies(about)[name] ?? {})
   return { method: endpoint.method, path, body }
 }
@@ -214,6 +232,20 @@ const bodies = (about: typeof present): Partial<Record<EndpointName, unknown>> =
   createEvents: {
     events: [{ id: ids.missing, agent_id: about.agent, deployment_object_id: about.object, event_type: 'DEPLOY', status: 'SUCCESS' }],
   },
+  updateHealthStatus: { deployment_objects: [{ id: about.object, status: 'healthy', checked_at: time }] },
+  createTemplate: { name: 't', template_content: 'a: 1', parameters_schema: '{}' },
+  updateTemplate: { template_content: 'a: 1', parameters_schema: '{}' },
+  instantiateTemplate: { template_id: ids.missing, parameters: {} },
+  templatesAddLabel: 'env:prod',
+  templatesAddAnnotation: { key: 'tier', value: 'web' },
+  createWorkOrder: { work_type: 'w', yaml_content: 'a: 1' },
+  claimWorkOrder: { agent_id: about.agent },
+  completeWorkOrder: { success: true },
+  createWebhook: { name: 'w', url: 'https://example.test/', event_types: ['*'] },
+  reportDeliveryResult: { success: true },
+  createDiagnosticRequest: { agent_id: about.agent },
+  submitDiagnosticResult: { pod_statuses: '[]', events: '[]', collected_at: time },
+  approvePrune: { removals: 1 },
   createGenerator: { name: 'g' },
   registerAgent: { agent_id: about.agent },
   deregisterAgent: { agent_id: about.agent },

@@ -1,18 +1,23 @@
 // The broker's listener. It answers probes from its first moment; calls are served once `goLive` has handed over handlers
 // and database. One endpoint table, one function per call (serve.ts), one place that maps errors (errors.ts).
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
+import { Server as TlsServer } from 'node:tls'
 import { endpoints } from '@brokkr/contract/endpoints.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
 import type { Metrics } from '@brokkr/runtime/metrics.ts'
 import type { FastifyInstance } from 'fastify'
+import { guardConnections } from './connections.ts'
+import type { CorsSettings } from './cors.ts'
 import { answerTheRest, prepareEveryRequest, refuseBadPath } from './every-request.ts'
 import { createApp } from './listener.ts'
 import { mountEndpoints } from './mount-endpoints.ts'
 import type { PageHandler } from './not-found.ts'
+import { createOverload, type Load, type OverloadLimits, overloadLimits } from './overload.ts'
 import { rules } from './permit.ts'
 import { mountPlainRoutes } from './plain-routes.ts'
 import type { Live } from './serve.ts'
+import { followTlsFiles, type TlsFiles, type TlsMaterial } from './tls-files.ts'
 
 export interface HttpDeps {
   readonly clock: Clock
@@ -22,6 +27,8 @@ export interface HttpDeps {
   readonly ready: () => Promise<string | null> | string | null
   /** Answers every unknown path outside /api. */
   readonly page: PageHandler
+  /** How busy the process is; left out, nobody is refused for it. */
+  readonly load?: Load
 }
 
 export interface HttpOptions {
@@ -34,6 +41,11 @@ export interface HttpOptions {
   /** False where metrics have a port of their own. */
   readonly serveMetrics?: boolean
   readonly limits?: Partial<HttpLimits>
+  readonly overload?: Partial<OverloadLimits>
+  /** Asked for every request, so that a change takes effect at once; left out: no foreign origin. */
+  readonly cors?: () => CorsSettings
+  /** TLS of its own; left out: plain HTTP. */
+  readonly tls?: TlsFiles | null
 }
 export interface HttpLimits {
   readonly headerMs: number
@@ -43,6 +55,8 @@ export interface HttpLimits {
   readonly bodyBytes: number
   readonly objectBodyBytes: number
   readonly connectionsMax: number
+  /** Of one address, on which nobody has shown a valid key yet. */
+  readonly unknownPerAddressMax: number
 }
 const defaultLimits: HttpLimits = {
   headerMs: 10_000,
@@ -52,6 +66,7 @@ const defaultLimits: HttpLimits = {
   bodyBytes: 2 * 1024 * 1024,
   objectBodyBytes: 8 * 1024 * 1024,
   connectionsMax: 25_000,
+  unknownPerAddressMax: 256,
 }
 
 export interface HttpServer {
@@ -68,16 +83,25 @@ export interface HttpServer {
 export async function startHttp(deps: HttpDeps, options: HttpOptions): Promise<HttpServer> {
   const limits = { ...defaultLimits, ...options.limits }
   const state: State = { live: null, isDraining: false }
-  const app = createApp({ ...limits, trustedProxies: options.trustedProxies ?? [] }, (request, reply) =>
-    refuseBadPath(deps, request, reply),
-  )
-  prepareEveryRequest(deps, app)
+  const trustedProxies = options.trustedProxies ?? []
+  const tls = options.tls ?? null
+  const app = createApp({ ...limits, trustedProxies, tls }, (request, reply) => refuseBadPath(deps, request, reply))
+  const following = tls === null ? null : followTlsFiles(deps, tls, (material) => renewCertificate(app, material))
+  const connections = guardConnections(deps, app.server, { perAddressMax: limits.unknownPerAddressMax, trustedProxies })
+  const overload = createOverload({ ...deps, load: deps.load ?? calm }, { ...overloadLimits, ...options.overload })
+  const perCall = {
+    scheme: options.scheme ?? 'http',
+    overload,
+    accepted: (socket: Socket) => connections.accepted(socket),
+    live: () => state.live,
+  }
+  prepareEveryRequest({ ...deps, cors: options.cors ?? (() => null) }, app)
   mountPlainRoutes({ ...deps, ready: () => readiness(state, deps.ready) }, app, {
     version: options.version,
     serveMetrics: options.serveMetrics ?? true,
   })
-  mountEndpoints({ ...deps, limits, scheme: options.scheme ?? 'http', live: () => state.live }, app)
-  answerTheRest(deps, app)
+  mountEndpoints({ ...deps, ...perCall, limits }, app)
+  answerTheRest({ ...deps, live: () => state.live }, app)
   await app.listen({ host: options.host, port: options.port })
   const { address, port } = app.server.address() as AddressInfo
   return {
@@ -90,10 +114,18 @@ export async function startHttp(deps: HttpDeps, options: HttpOptions): Promise<H
     drain: () => void (state.isDraining = true),
     close: (graceMs = 20_000) => {
       state.isDraining = true
+      following?.stop()
       return closeGracefully(deps.clock, app, graceMs)
     },
   }
 }
+
+function renewCertificate(app: FastifyInstance, material: TlsMaterial): void {
+  const server: object = app.server
+  if (server instanceof TlsServer) server.setSecureContext(material)
+}
+
+const calm: Load = { delayMs: () => 0, poolWaitMs: () => 0 }
 
 interface State {
   live: Live<unknown> | null

@@ -21,6 +21,12 @@ const faultOf = (run: () => unknown): { code: string; errors: unknown; message: 
   }
 }
 
+test.each(Object.keys(endpoints) as EndpointName[])('the schemas of %s can be compiled and stripped by', (name) => {
+  const validators = of(name)
+  for (const check of [() => validators.params({}), () => validators.query(''), () => validators.body({})])
+    expect(faultOf(check)).toSatisfy((fault: ReturnType<typeof faultOf>) => fault === 'ok' || typeof fault.code === 'string')
+})
+
 test('a uuid in the path is lower-cased', () => {
   expect(of('getAgent').params({ id: id.toUpperCase() })).toEqual({ id })
 })

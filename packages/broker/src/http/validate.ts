@@ -16,17 +16,23 @@ export interface Validators {
   body(value: unknown): unknown
 }
 
-/** One per process: compiling a schema is costly, checking by it is not. */
+/** One per process: compiling a schema is costly, checking by it is not. Compiled when first asked for: of a hundred operations a start
+ *  needs none, and would wait a quarter of a second for all. */
 export function createCompiler(): (endpoint: Endpoint) => Validators {
   const ajv = new Ajv2020({ useDefaults: true, removeAdditional: false, strictTypes: false, strictRequired: false, coerceTypes: false })
   addFormats.default(ajv)
   // The package's own also takes `urn:uuid:…`, which PostgreSQL does not.
   ajv.addFormat('uuid', /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i)
   return (endpoint) => ({
-    params: paramsCheck(checkerOf(ajv, endpoint.params)),
-    query: queryCheck(checkerOf(ajv, endpoint.query)),
-    body: (endpoint.bodyKind === 'lenient' ? fittingFields : bodyCheck)(checkerOf(ajv, endpoint.body)),
+    params: whenAsked(() => paramsCheck(checkerOf(ajv, endpoint.params))),
+    query: whenAsked(() => queryCheck(checkerOf(ajv, endpoint.query))),
+    body: whenAsked(() => (endpoint.bodyKind === 'lenient' ? fittingFields : bodyCheck)(checkerOf(ajv, endpoint.body))),
   })
+}
+
+function whenAsked<In, Out>(make: () => (input: In) => Out): (input: In) => Out {
+  let check: ((input: In) => Out) | null = null
+  return (input) => (check ??= make())(input)
 }
 
 interface Checker {

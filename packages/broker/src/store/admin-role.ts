@@ -89,3 +89,11 @@ export const lock = count(
   'admin_role.lock',
   () => `select pg_advisory_xact_lock(hashtextextended('brokkr:bootstrap:' || current_schema(), 0))`,
 )
+
+/** Keys that ended a while ago leave the list. */
+export const removeExpired = count(
+  'admin_role.removeExpired',
+  (p: Slots<{ days: number }>) => `
+  update admin_role set deleted_at = now(), updated_at = now()
+  where deleted_at is null and expires_at < now() - ${p.days}::float8 * interval '1 day'`,
+)

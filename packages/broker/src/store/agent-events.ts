@@ -92,10 +92,24 @@ export const acknowledge = count(
   on conflict (agent_id, deployment_object_id) do update set last_at = now(), last_type = excluded.last_type, last_status = excluded.last_status`,
 )
 
-const Acked = z.object({ deployment_object_id: z.string() })
-export const acknowledgedAmong = rows(
-  'agent_events.acknowledgedAmong',
-  Acked,
-  (p: Slots<{ agent_id: string; ids: string[] }>) => `
-  select deployment_object_id from agent_object_acks where agent_id = ${p.agent_id}::uuid and deployment_object_id = any(${p.ids}::uuid[])`,
+/** Old events but the newest of each agent and object, a batch at a time. */
+export const removeOld = count(
+  'agent_events.removeOld',
+  (p: Slots<{ days: number; limit: number }>) => `
+  delete from agent_events where id in (
+    select e.id from agent_events e
+    where e.created_at < now() - ${p.days}::float8 * interval '1 day'
+      and exists (select from agent_events n where n.deployment_object_id = e.deployment_object_id and n.agent_id = e.agent_id
+                  and (n.created_at, n.id) > (e.created_at, e.id))
+    order by e.created_at, e.id limit ${p.limit}::int)`,
+)
+
+/** Acknowledgements of objects that are no longer the head of their stack. */
+export const removeOldAcks = count(
+  'agent_events.removeOldAcks',
+  (p: Slots<{ days: number; limit: number }>) => `
+  delete from agent_object_acks where ctid in (
+    select a.ctid from agent_object_acks a join deployment_objects o on o.id = a.deployment_object_id join stacks s on s.id = o.stack_id
+    where a.last_at < now() - ${p.days}::float8 * interval '1 day' and s.head_object_id is distinct from o.id
+    order by a.last_at limit ${p.limit}::int)`,
 )

@@ -2,26 +2,69 @@
 // no lower rev, so reports may repeat and cross.
 import { AgentStackStatus } from '@brokkr/contract/stack.ts'
 import { z } from 'zod'
-import { count, rows, type Slots } from './sql.ts'
+import { count, rows, type Slot, type Slots } from './sql.ts'
 
-const Accepted = z.object({ stack_id: z.string() })
-/** Reports of stacks the agent neither has nor has to remove are left out: what is not its own does not exist for it. */
+/** An insert with conflicts counts what it inserts and what it updates in two steps. Rows of several stacks are therefore locked before
+ *  both, in the one order that everybody keeps; a single one needs no order. */
+const countsLocked = (agentId: Slot): string => `
+  counted as materialized (
+    select m.stack_id from stack_summary m
+    where m.slot = summary_slot(${agentId}::uuid) and m.stack_id in (select stack_id from held) and (select count(*) from held) > 1
+    order by m.stack_id for no key update)`
+
+const Accepted = z.object({ stack_id: z.string(), applied_seconds: z.number().nullable() })
+/** `applied_seconds`: of an object that is reported in the cluster for the first time, how long ago it was submitted, by our clock alone.
+ *  Agent and targets are locked before the first row is written: whoever ends a pair waits, or is waited for. Reports of stacks the agent neither has nor has to remove are left out: what is not its own does not exist for it. */
 export const record = rows(
   'agent_stack_status.record',
   Accepted,
   (p: Slots<{ agent_id: string; session: number; n: number; reports: string }>) => `
+  with agent as materialized (select id from agents where id = ${p.agent_id}::uuid for share),
+  held as materialized (
+    select t.stack_id from agent join agent_targets t on t.agent_id = agent.id
+    where t.stack_id in (select (r->>'stack_id')::uuid from jsonb_array_elements(${p.reports}::jsonb) r) order by t.stack_id for key share of t),
+  ${countsLocked(p.agent_id)},
+  before as materialized (select stack_id, object_id, phase from agent_stack_status where agent_id = ${p.agent_id}::uuid
+    and stack_id in (select (r->>'stack_id')::uuid from jsonb_array_elements(${p.reports}::jsonb) r)),
+  written as (
   insert into agent_stack_status as s (agent_id, stack_id, epoch, rev, object_id, phase, code, message, attempts, retry_at, session, n, observed_at)
   select ${p.agent_id}::uuid, r.stack_id, f.epoch, r.rev, r.object_id, r.phase, r.code, r.message, r.attempts, r.retry_at, ${p.session}::bigint, ${p.n}::bigint, r.observed_at
   from jsonb_to_recordset(${p.reports}::jsonb) as r (stack_id uuid, rev bigint, object_id uuid, phase text, code text, message text, attempts int, retry_at timestamptz, observed_at timestamptz)
-  cross join feed_state f
-  where exists (select from agent_targets t where t.agent_id = ${p.agent_id}::uuid and t.stack_id = r.stack_id)
-     or exists (select from agent_stack_status o where o.agent_id = ${p.agent_id}::uuid and o.stack_id = r.stack_id)
+  cross join feed_state f cross join (select count(*) from counted) as locked
+  where (r.stack_id in (select stack_id from held)
+     or exists (select from agent_stack_status o where o.agent_id = ${p.agent_id}::uuid and o.stack_id = r.stack_id))
+    -- A revision of another stack would show its number to whoever reads this one. An unknown one is kept: a restored database may lack it.
+    and not exists (select from deployment_objects d where d.id = r.object_id and d.stack_id <> r.stack_id)
   order by r.stack_id
   on conflict (agent_id, stack_id) do update set
     epoch = excluded.epoch, rev = excluded.rev, object_id = excluded.object_id, phase = excluded.phase, code = excluded.code, message = excluded.message,
     attempts = excluded.attempts, retry_at = excluded.retry_at, session = excluded.session, n = excluded.n, observed_at = excluded.observed_at, received_at = now()
   where (excluded.session, excluded.n) > (s.session, s.n) and (s.epoch <> excluded.epoch or excluded.rev >= s.rev)
-  returning s.stack_id`,
+  returning s.stack_id, s.object_id, s.phase)
+  select w.stack_id, case when w.phase = 'applied' and (b.phase, b.object_id) is distinct from (w.phase, w.object_id)
+                     then extract(epoch from now() - d.created_at)::float8 end as applied_seconds
+  from written w left join before b using (stack_id) left join deployment_objects d on d.id = w.object_id`,
+)
+
+/** What the broker could not send. Not a report of the agent, so (session, n) stay and its next report wins; written once per state. */
+export const recordSkips = count(
+  'agent_stack_status.recordSkips',
+  (p: Slots<{ skips: string }>) => `
+  with skips as materialized (
+    select r.* from jsonb_to_recordset(${p.skips}::jsonb) as r (agent_id uuid, stack_id uuid, rev bigint, object_id uuid, code text, message text)),
+  agent as materialized (select id from agents where id in (select agent_id from skips) order by id for share),
+  held as materialized (
+    select t.agent_id, t.stack_id from agent join agent_targets t on t.agent_id = agent.id
+    where (t.agent_id, t.stack_id) in (select agent_id, stack_id from skips) order by t.agent_id, t.stack_id for key share of t)
+  insert into agent_stack_status as s (agent_id, stack_id, epoch, rev, object_id, phase, code, message)
+  select r.agent_id, r.stack_id, f.epoch, r.rev, r.object_id, 'failed', r.code, r.message
+  from skips r join held h on h.agent_id = r.agent_id and h.stack_id = r.stack_id cross join feed_state f
+  order by r.agent_id, r.stack_id
+  on conflict (agent_id, stack_id) do update set
+    epoch = excluded.epoch, rev = excluded.rev, object_id = excluded.object_id, phase = 'failed', code = excluded.code, message = excluded.message,
+    retry_at = null, received_at = now()
+  where (s.epoch, s.phase, s.rev, s.object_id, s.code) is distinct from (excluded.epoch, 'failed', excluded.rev, excluded.object_id, excluded.code)
+    and (s.epoch <> excluded.epoch or excluded.rev >= s.rev)`,
 )
 
 /** Each agent of a stack, targeted or still removing it; `stale` by database time. */
@@ -32,7 +75,7 @@ export const listOfStack = rows(
   select a.id as agent_id, a.name as agent_name, a.cluster_name,
     array_remove(array[case when t.explicit then 'explicit' end, case when t.by_label then 'label' end, case when t.by_annotation then 'annotation' end], null) as reasons,
     w.sequence_id as desired_sequence_id, s.rev, o.sequence_id, s.object_id as deployment_object_id, s.phase, s.code, s.message, coalesce(s.attempts, 0) as attempts,
-    s.retry_at, s.observed_at, case when s.session > 0 then s.received_at end as received_at,
+    s.retry_at, case when a.connection_state = 'disconnected' then 'unknown' else coalesce(t.health, 'unknown') end as health, s.observed_at, case when s.session > 0 then s.received_at end as received_at,
     coalesce(l.last_seen_at < now() - ${p.stale_after_seconds}::float8 * interval '1 second', true) as stale
   from (select agent_id from agent_targets where stack_id = ${p.stack_id}::uuid
         union select agent_id from agent_stack_status where stack_id = ${p.stack_id}::uuid and phase <> 'removed') pair
@@ -50,20 +93,37 @@ export const forgetAgent = count(
   (p: Slots<{ agent_id: string }>) => `delete from agent_stack_status where agent_id = ${p.agent_id}::uuid`,
 )
 
-/** An event said that what a stack deployed is gone. A pair that is still wanted is removed only by its newest revision; one that
- *  ended, by any that is not older than what the agent acknowledged. (session, n) stay: the agent's own reports win over this. */
+/** Events said that what these revisions deployed is gone. A pair that is still wanted is removed only by its newest revision; one
+ *  that ended, by any that is not older than what the agent acknowledged. (session, n) stay: the agent's own reports win over this. */
 export const markRemoved = count(
   'agent_stack_status.markRemoved',
-  (p: Slots<{ agent_id: string; object_id: string }>) => `
+  (p: Slots<{ agent_id: string; object_ids: string[] }>) => `
+  with agent as materialized (select id from agents where id = ${p.agent_id}::uuid for share),
+  gone as materialized (
+    select distinct on (o.stack_id) o.id, o.stack_id, o.sequence_id from deployment_objects o
+    where o.id = any(${p.object_ids}::uuid[]) order by o.stack_id, o.sequence_id desc),
+  held as materialized (
+    select t.stack_id from agent join agent_targets t on t.agent_id = agent.id
+    where t.stack_id in (select stack_id from gone) order by t.stack_id for key share of t),
+  ${countsLocked(p.agent_id)}
   insert into agent_stack_status as s (agent_id, stack_id, epoch, rev, object_id, phase)
   select ${p.agent_id}::uuid, o.stack_id, f.epoch, k.last_sequence, o.id, 'removed'
-  from deployment_objects o join stacks k on k.id = o.stack_id cross join feed_state f
-  where o.id = ${p.object_id}::uuid
-    and case when exists (select from agent_targets t where t.agent_id = ${p.agent_id}::uuid and t.stack_id = o.stack_id)
-      then k.head_object_id = o.id
-      else exists (select from agent_stack_status e where e.agent_id = ${p.agent_id}::uuid and e.stack_id = o.stack_id)
-        and not exists (select from deployment_objects n join agent_object_acks a on a.deployment_object_id = n.id and a.agent_id = ${p.agent_id}::uuid
-                        where n.stack_id = o.stack_id and n.sequence_id > o.sequence_id) end
+  from gone o join stacks k on k.id = o.stack_id cross join feed_state f cross join (select count(*) from counted) as locked
+  where case when o.stack_id in (select stack_id from held)
+    then k.head_object_id = o.id
+    else exists (select from agent_stack_status e where e.agent_id = ${p.agent_id}::uuid and e.stack_id = o.stack_id)
+      and not exists (select from deployment_objects n join agent_object_acks a on a.deployment_object_id = n.id and a.agent_id = ${p.agent_id}::uuid
+                      where n.stack_id = o.stack_id and n.sequence_id > o.sequence_id) end
+  order by o.stack_id
   on conflict (agent_id, stack_id) do update set object_id = excluded.object_id, phase = 'removed', code = null, message = null, received_at = now()
   where s.phase <> 'removed'`,
+)
+
+/** Pairs whose removal was reported long ago. */
+export const removeRemoved = count(
+  'agent_stack_status.removeRemoved',
+  (p: Slots<{ hours: number; limit: number }>) => `
+  delete from agent_stack_status where ctid in (
+    select ctid from agent_stack_status where phase = 'removed' and received_at < now() - ${p.hours}::float8 * interval '1 hour'
+    order by received_at limit ${p.limit}::int)`,
 )

@@ -1,4 +1,4 @@
-// The materialised pairs of agent and stack. `recompute*` bring the pairs of one agent or one stack (null = all) to what
+// The materialised pairs of agent and stack. Pairs that end are locked in the order in which reports lock theirs. `recompute*` bring the pairs of one agent or one stack (null = all) to what
 // labels, annotations, explicit rows and registrations say, and write differences only.
 import { AgentTarget } from '@brokkr/contract/agent.ts'
 import { AgentId } from '@brokkr/contract/wire.ts'
@@ -34,10 +34,13 @@ const wanted = (p: Scope) => `
 export const recomputeEnded = count(
   'agent_targets.recomputeEnded',
   (p: Scope) => `
-  with wanted as (${wanted(p)})
-  delete from agent_targets t
-  where (${p.agent_id}::uuid is null or t.agent_id = ${p.agent_id}) and (${p.stack_id}::uuid is null or t.stack_id = ${p.stack_id})
-    and not exists (select from wanted w where w.agent_id = t.agent_id and w.stack_id = t.stack_id)`,
+  with wanted as (${wanted(p)}),
+  ended as materialized (
+    select t.id from agent_targets t
+    where (${p.agent_id}::uuid is null or t.agent_id = ${p.agent_id}) and (${p.stack_id}::uuid is null or t.stack_id = ${p.stack_id})
+      and not exists (select from wanted w where w.agent_id = t.agent_id and w.stack_id = t.stack_id)
+    order by t.stack_id, t.agent_id for update)
+  delete from agent_targets t using ended where t.id = ended.id`,
 )
 
 export const recomputeBegun = count(
@@ -111,13 +114,17 @@ export const countOf = one(
 
 export const forgetAgent = count(
   'agent_targets.forgetAgent',
-  (p: Slots<{ agent_id: string }>) => `delete from agent_targets where agent_id = ${p.agent_id}::uuid`,
+  (p: Slots<{ agent_id: string }>) => `
+  with ended as materialized (select id from agent_targets where agent_id = ${p.agent_id}::uuid order by stack_id for update)
+  delete from agent_targets t using ended where t.id = ended.id`,
 )
 
 /** Pairs of stacks that are no more; a trigger notes the removals. */
 export const endOfStacks = count(
   'agent_targets.endOfStacks',
-  (p: Slots<{ stack_ids: string[] }>) => `delete from agent_targets where stack_id = any(${p.stack_ids}::uuid[])`,
+  (p: Slots<{ stack_ids: string[] }>) => `
+  with ended as materialized (select id from agent_targets where stack_id = any(${p.stack_ids}::uuid[]) order by stack_id, agent_id for update)
+  delete from agent_targets t using ended where t.id = ended.id`,
 )
 
 export const agentsOfStack = rows(
@@ -126,4 +133,15 @@ export const agentsOfStack = rows(
   (p: Slots<{ stack_id: string }>) => `
   select t.agent_id, a.name, ${reasons} from agent_targets t join agents a on a.id = t.agent_id
   where t.stack_id = ${p.stack_id}::uuid order by a.name, a.id`,
+)
+
+/** Pairs that are missing, should not be there, or carry other reasons than labels and annotations give: in one snapshot, without a lock. */
+export const drift = one(
+  'agent_targets.drift',
+  z.object({ pairs: z.int(), differences: z.int() }),
+  (p: Slots<{ agent_id: string | null; stack_id: string | null }>) => `
+  with wanted as (${wanted(p)})
+  select (select count(*) from agent_targets) as pairs, count(*) as differences
+  from wanted w full join agent_targets t on t.agent_id = w.agent_id and t.stack_id = w.stack_id
+  where (w.explicit, w.by_label, w.by_annotation) is distinct from (t.explicit, t.by_label, t.by_annotation)`,
 )

@@ -105,24 +105,45 @@ export const invitedGenerators = maybe(
 )
 
 /** A sign of life: written before the answer, so that a read right after it shows it. */
-export const recordHeartbeat = count(
+export const recordHeartbeat = maybe(
   'agents.recordHeartbeat',
-  (p: Slots<{ agent_id: string; k8s_reachable: boolean | null; k8s_api_latency_ms: number | null }>) => `
-  update agent_liveness set last_heartbeat = now(), last_seen_at = now(),
+  z.object({ is_connected: z.boolean(), has_news: z.boolean() }),
+  (
+    p: Slots<{
+      agent_id: string
+      k8s_reachable: boolean | null
+      k8s_api_latency_ms: number | null
+      agent_version: string | null
+      facts: string | null
+    }>,
+  ) => `
+  with seen as (update agent_liveness set last_heartbeat = now(), last_seen_at = now(),
     k8s_reachable = coalesce(${p.k8s_reachable}::boolean, k8s_reachable),
     k8s_api_latency_ms = case when ${p.k8s_reachable}::boolean is null then k8s_api_latency_ms else ${p.k8s_api_latency_ms}::int end,
     k8s_reported_at = case when ${p.k8s_reachable}::boolean is null then k8s_reported_at else now() end
-  where agent_id = ${p.agent_id}::uuid`,
+  where agent_id = ${p.agent_id}::uuid returning agent_id)
+  select a.connection_state = 'connected' as is_connected,
+    a.agent_version is distinct from coalesce(${p.agent_version}::text, a.agent_version) or a.facts is distinct from coalesce(${p.facts}::jsonb, a.facts) as has_news
+  from seen join agents a on a.id = seen.agent_id`,
 )
 
-/** Only a change is written: connection state by compare-and-set, so one of many processes makes the transition. */
+export const setFacts = count(
+  'agents.setFacts',
+  (p: Slots<{ agent_id: string; agent_version: string | null; facts: string | null }>) => `
+  update agents set agent_version = coalesce(${p.agent_version}::text, agent_version), facts = coalesce(${p.facts}::jsonb, facts) where id = ${p.agent_id}::uuid`,
+)
+
+/** By compare-and-set, so that one of many processes makes the transition. */
 export const markConnected = count(
   'agents.markConnected',
-  (p: Slots<{ agent_id: string; agent_version: string | null; facts: string | null }>) => `
-  update agents set connection_state = 'connected', connected_at = case when connection_state = 'connected' then connected_at else now() end,
-    agent_version = coalesce(${p.agent_version}::text, agent_version), facts = coalesce(${p.facts}::jsonb, facts)
-  where id = ${p.agent_id}::uuid and (connection_state <> 'connected' or agent_version is distinct from coalesce(${p.agent_version}::text, agent_version)
-    or facts is distinct from coalesce(${p.facts}::jsonb, facts))`,
+  (p: Slots<{ agent_id: string }>) => `
+  update agents set connection_state = 'connected', connected_at = now() where id = ${p.agent_id}::uuid and connection_state <> 'connected'`,
+)
+
+/** Before a report is stored: whether its agent is silent stays as it is until the transaction ends. */
+export const lockForReport = count(
+  'agents.lockForReport',
+  (p: Slots<{ id: string }>) => `select id from agents where id = ${p.id}::uuid for share`,
 )
 
 /** A sign of life that is no heartbeat: a status report. */
@@ -131,10 +152,31 @@ export const touch = count(
   (p: Slots<{ agent_id: string }>) => `update agent_liveness set last_seen_at = now() where agent_id = ${p.agent_id}::uuid`,
 )
 
+/** Of these, what the keys of the live ones look like now. */
+export const keyMarks = rows(
+  'agents.keyMarks',
+  z.object({ id: z.string(), key_mark: z.string().nullable() }),
+  (p: Slots<{ ids: string[] }>) => `
+  select id, md5(pak_hash) as key_mark from agents where id = any(${p.ids}::uuid[]) and deleted_at is null`,
+)
+
 export const unheardAmong = rows(
   'agents.unheardAmong',
   z.object({ id: z.string() }),
   (p: Slots<{ ids: string[]; seconds: number }>) => `
   select agent_id as id from agent_liveness
   where agent_id = any(${p.ids}::uuid[]) and coalesce(last_seen_at < now() - ${p.seconds}::float8 * interval '1 second', true)`,
+)
+
+/** A batch of those unseen for too long, by database time; rows another process handles are passed over. The weaker lock, because
+ *  whoever targets meanwhile refers to these agents and is waited for by their counts. */
+export const markSilent = rows(
+  'agents.markSilent',
+  z.object({ id: z.string() }),
+  (p: Slots<{ silent_seconds: number; limit: number }>) => `
+  update agents set connection_state = 'disconnected' where id in (
+    select a.id from agents a join agent_liveness l on l.agent_id = a.id
+    where a.connection_state = 'connected' and a.deleted_at is null and l.last_seen_at < now() - ${p.silent_seconds}::float8 * interval '1 second'
+    order by a.id limit ${p.limit}::int for no key update of a skip locked)
+  returning id`,
 )

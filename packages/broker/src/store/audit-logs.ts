@@ -73,3 +73,18 @@ export const total = one(
   (p: Slots<AuditFilter & { most: number }>) => `
   select count(*) as total from (select from audit_logs a where ${matches(p)} limit ${p.most}::int) counted`,
 )
+
+/** This month's partition and the next one's, where they are missing. */
+export const makePartitions = count(
+  'audit_logs.makePartitions',
+  () =>
+    `select make_audit_partition((now() at time zone 'utc')::date), make_audit_partition((now() at time zone 'utc' + interval '1 month')::date)`,
+)
+
+/** Months that ended before the retention began; how many rows no month has room for is told beside it. */
+export const dropOld = one(
+  'audit_logs.dropOld',
+  z.object({ dropped: z.int(), outside: z.int() }),
+  (p: Slots<{ days: number }>) => `
+  select drop_audit_partitions(now() - ${p.days}::float8 * interval '1 day') as dropped, (select count(*) from audit_logs_default) as outside`,
+)

@@ -1,37 +1,46 @@
 // Reading the feed: rows a snapshot cannot see, with the next snapshot, in one statement. The two probes are written as
 // two index look-ups: one range filtered by visibility would make a single long writer re-read all that followed it.
 import { z } from 'zod'
-import { count, rows, type Slots } from './sql.ts'
+import { count, one, rows, type Slots } from './sql.ts'
 
 const Row = z.object({
   cursor: z.string(),
   standby: z.boolean(),
+  floor_xid: z.string(),
   seq: z.int().nullable(),
+  xid: z.string().nullable(),
   scope_kind: z.string().nullable(),
   scope_id: z.string().nullable(),
   object_kind: z.string().nullable(),
   object_id: z.string().nullable(),
   op: z.string().nullable(),
+  age_seconds: z.number().nullable(),
 })
 /** One pointer of the feed. */
 export interface ChangeRow {
   readonly seq: number
+  readonly xid: bigint
   readonly scope_kind: string
   readonly scope_id: string
   readonly object_kind: string
   readonly object_id: string | null
   readonly op: string
+  /** Of canaries and new objects alone: how long ago it was written, by the database's clock alone. */
+  readonly age_seconds: number | null
 }
 export const pollRowsMax = 5000
+const columns = `c.seq, c.xid::text, c.scope_kind, c.scope_id, c.object_kind, c.object_id, c.op,
+         case when c.object_kind in ('canary', 'deployment_object') then extract(epoch from clock_timestamp() - c.created_at)::float8 end as age_seconds`
 
-/** Always returns a row, because the cursor moves even when nothing of ours did. One row over the limit says "page it". */
+/** Always returns a row, because the cursor moves even when nothing of ours did. One row over the limit says "page it". The floor comes
+ *  along: whether the log still held everything is true of the very instant it was read. */
 export const poll = rows(
   'change_log.poll',
   Row,
   (p: Slots<{ xmax: string; in_flight: string[] }>) => `
-  select pg_current_snapshot()::text as cursor, pg_is_in_recovery() as standby,
-         c.seq, c.scope_kind, c.scope_id, c.object_kind, c.object_id, c.op
-  from (values (1)) as one left join (
+  select pg_current_snapshot()::text as cursor, pg_is_in_recovery() as standby, f.floor_xid::text,
+         ${columns}
+  from feed_state f left join (
     (select * from change_log where xid >= ${p.xmax}::xid8 order by xid limit ${pollRowsMax + 1})
     union all
     (select * from change_log where xid = any(${p.in_flight}::xid8[]) order by xid limit ${pollRowsMax + 1})
@@ -39,14 +48,25 @@ export const poll = rows(
   order by c.seq`,
 )
 
+/** Where a large batch begins, so that its pages need not walk over all that was written before it. */
+export const firstSeq = one(
+  'change_log.firstSeq',
+  z.object({ seq: z.int().nullable() }),
+  (p: Slots<{ xmax: string; in_flight: string[] }>) => `
+  select min(seq) as seq from (
+    (select seq from change_log where xid >= ${p.xmax}::xid8 offset 0)
+    union all
+    (select seq from change_log where xid = any(${p.in_flight}::xid8[]) offset 0)) as c`,
+)
+
 /** A page of a large batch, read inside one repeatable-read transaction so that all pages share its snapshot. */
 export const page = rows(
   'change_log.page',
   Row,
   (p: Slots<{ xmax: string; in_flight: string[]; after: number }>) => `
-  select pg_current_snapshot()::text as cursor, pg_is_in_recovery() as standby,
-         c.seq, c.scope_kind, c.scope_id, c.object_kind, c.object_id, c.op
-  from (values (1)) as one left join (
+  select pg_current_snapshot()::text as cursor, pg_is_in_recovery() as standby, f.floor_xid::text,
+         ${columns}
+  from feed_state f left join (
     select * from change_log
     where (xid >= ${p.xmax}::xid8 or xid = any(${p.in_flight}::xid8[])) and seq > ${p.after}::bigint
     order by seq limit ${pollRowsMax}
@@ -87,4 +107,28 @@ export const sinceForAgent = rows(
 export const notify = count(
   'change_log.notify',
   (p: Slots<{ channel: string; payload: string }>) => `select pg_notify(${p.channel}::text, ${p.payload}::text)`,
+)
+
+/** A change of nothing, from which every process measures how long news take. */
+export const writeCanary = count(
+  'change_log.writeCanary',
+  (p: Slots<{ process: string }>) => `
+  insert into change_log (scope_kind, scope_id, object_kind, object_id, op)
+  values ('control', '00000000-0000-0000-0000-000000000000', 'canary', ${p.process}::uuid, 'insert')`,
+)
+
+/** Rows that this history cannot have written: they came with a backup of another one, and would be news for ever. */
+export const deleteForeign = count(
+  'change_log.deleteForeign',
+  (p: Slots<{ limit: number }>) => `
+  delete from change_log where seq in (
+    select seq from change_log where xid >= pg_snapshot_xmax(pg_current_snapshot()) order by xid limit ${p.limit}::int for update skip locked)`,
+)
+
+/** A batch of what is below the floor, by the index on xid; rows that another process deletes are passed over. */
+export const deleteBelow = count(
+  'change_log.deleteBelow',
+  (p: Slots<{ floor: string; limit: number }>) => `
+  delete from change_log where seq in (
+    select seq from change_log where xid < ${p.floor}::xid8 order by xid limit ${p.limit}::int for update skip locked)`,
 )

@@ -1,6 +1,7 @@
 // The pool behind `Sql`: search_path, time zone and time limits per connection, transactions on one connection, and
 // parsers that keep full precision (a timestamp as RFC 3339 text with six digits, a bigint as an exact number).
 import pg from 'pg'
+import { createPoolLine, type DatabaseObserver, type PoolLine, timed } from './pool-line.ts'
 import type { Sql } from './sql.ts'
 
 export interface DatabaseOptions {
@@ -12,13 +13,21 @@ export interface DatabaseOptions {
   readonly statementTimeoutMs?: number
   readonly applicationName?: string
   readonly onIdleError?: (error: Error) => void
+  /** Told how long each statement took, and how long its caller waited for a connection. */
+  readonly observe?: DatabaseObserver
 }
 export interface Database extends Sql {
   /** Like begin, but what it hands out may begin again: inner transactions are savepoints of this one, one after the other. */
   beginOuter<T>(work: (tx: Sql) => Promise<T>): Promise<T>
   /** A connection of one's own, outside the pool: the feed's reader and listener. */
   readonly connect: () => Promise<pg.Client>
-  readonly pool: { readonly total: number; readonly idle: number; readonly waiting: number }
+  readonly pool: {
+    readonly total: number
+    readonly idle: number
+    readonly waiting: number
+    /** How long the one who waits longest for a connection has waited; 0: nobody waits. */
+    readonly oldestWaitMs: number
+  }
   close(): Promise<void>
 }
 
@@ -27,17 +36,22 @@ export function openDatabase(options: DatabaseOptions): Database {
   const pool = new pg.Pool({ ...config, max: options.poolSize, connectionTimeoutMillis: 10_000, idleTimeoutMillis: 60_000 })
   // Without a listener a broken idle connection would end the process; the pool itself drops it and dials again.
   pool.on('error', (error) => options.onIdleError?.(error))
+  const { observe } = options
+  const line = createPoolLine(pool, observe)
+  const run: RunNamed = (on, named) => timed(observe, named.name, () => runNamed(on, named))
   return {
-    query: (named) => runNamed(pool, named),
-    begin: (work) => inTransaction(pool, work, flat),
-    beginOuter: (work) => inTransaction(pool, work, withSavepoints),
+    query: (named) => runAlone(line, (client) => run(client, named)),
+    begin: (work) => inTransaction(line, work, flat(run)),
+    beginOuter: (work) => inTransaction(line, work, withSavepoints(run)),
     connect: async () => {
       const client = new pg.Client({ ...config, connectionString: options.sessionUrl ?? options.url, connectionTimeoutMillis: 10_000 })
+      // Whoever holds it may listen too; what is lost before they do must not end the process.
+      client.on('error', ignore)
       await client.connect()
       return client
     },
     get pool() {
-      return { total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }
+      return { total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount, oldestWaitMs: line.oldestMs() }
     },
     close: () => pool.end(),
   }
@@ -57,7 +71,7 @@ export function connectionConfig(options: Omit<DatabaseOptions, 'poolSize'>): pg
     connectionString: options.url,
     application_name: options.applicationName ?? 'brokkr',
     keepAlive: true,
-    options: `-c search_path=${options.schema} -c timezone=UTC -c datestyle=ISO -c statement_timeout=${timeoutMs} -c lock_timeout=3000 -c idle_in_transaction_session_timeout=30000`,
+    options: `-c search_path="${options.schema}" -c timezone=UTC -c datestyle=ISO -c statement_timeout=${timeoutMs} -c lock_timeout=3000 -c idle_in_transaction_session_timeout=30000`,
     types: { getTypeParser: (oid, format) => parsers.get(oid) ?? pg.types.getTypeParser(oid, format) },
   }
 }
@@ -84,30 +98,53 @@ async function runNamed(on: pg.Pool | pg.ClientBase, named: { name: string; text
   return { rows: result.rows as unknown[], rowCount: result.rowCount ?? 0 }
 }
 
-/** The handle a transaction hands out. */
-type MakeHandle = (client: pg.ClientBase) => Sql
+type RunNamed = (on: pg.ClientBase, named: Parameters<Sql['query']>[0]) => ReturnType<Sql['query']>
 
-const flat: MakeHandle = (client) => ({
-  query: (named) => runNamed(client, named),
-  begin: () => Promise.reject(new Error('transactions do not nest')),
-})
-
-const withSavepoints: MakeHandle = (client) => {
-  let last: Promise<unknown> = Promise.resolve()
-  return {
-    query: (named) => runNamed(client, named),
-    begin: (work) => {
-      const run = last.then(() => inSavepoint(client, work))
-      last = run.catch(() => undefined)
-      return run
-    },
+/** One statement on a connection of its own. */
+async function runAlone(line: PoolLine, run: (client: pg.ClientBase) => ReturnType<Sql['query']>): ReturnType<Sql['query']> {
+  const client = await line.connect()
+  client.on('error', ignore)
+  let broken: Error | undefined
+  try {
+    return await run(client)
+  } catch (error) {
+    // PostgreSQL has said no, and the connection is as good as before; anything else has broken it.
+    broken = error instanceof Error && 'severity' in error ? undefined : (error as Error)
+    throw error
+  } finally {
+    client.off('error', ignore)
+    client.release(broken)
   }
 }
 
-async function inSavepoint<T>(client: pg.ClientBase, work: (tx: Sql) => Promise<T>): Promise<T> {
+/** The handle a transaction hands out. */
+type MakeHandle = (client: pg.ClientBase) => Sql
+
+const flat =
+  (run: RunNamed): MakeHandle =>
+  (client) => ({
+    query: (named) => run(client, named),
+    begin: () => Promise.reject(new Error('transactions do not nest')),
+  })
+
+const withSavepoints =
+  (run: RunNamed): MakeHandle =>
+  (client) => {
+    let last: Promise<unknown> = Promise.resolve()
+    return {
+      query: (named) => run(client, named),
+      begin: (work) => {
+        const inner = last.then(() => inSavepoint(client, () => work(flat(run)(client))))
+        last = inner.catch(() => undefined)
+        return inner
+      },
+    }
+  }
+
+async function inSavepoint<T>(client: pg.ClientBase, work: () => Promise<T>): Promise<T> {
   await client.query('savepoint inner_work')
   try {
-    const value = await work(flat(client))
+    const value = await work()
     await client.query('release savepoint inner_work')
     return value
   } catch (error) {
@@ -116,8 +153,10 @@ async function inSavepoint<T>(client: pg.ClientBase, work: (tx: Sql) => Promise<
   }
 }
 
-async function inTransaction<T>(pool: pg.Pool, work: (tx: Sql) => Promise<T>, handle: MakeHandle): Promise<T> {
-  const client = await pool.connect()
+async function inTransaction<T>(line: PoolLine, work: (tx: Sql) => Promise<T>, handle: MakeHandle): Promise<T> {
+  const client = await line.connect()
+  // A connection that breaks also tells its query; without a listener the event would end the whole process.
+  client.on('error', ignore)
   let broken: Error | undefined
   try {
     await client.query('begin')
@@ -132,6 +171,9 @@ async function inTransaction<T>(pool: pg.Pool, work: (tx: Sql) => Promise<T>, ha
     )
     throw error
   } finally {
+    client.off('error', ignore)
     client.release(broken)
   }
 }
+
+const ignore = (): void => undefined

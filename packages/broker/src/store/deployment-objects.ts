@@ -30,13 +30,16 @@ export interface NewRow {
   readonly created_by_kind: string
   readonly created_by_id: string | null
 }
+const Inserted = Row.omit({ yaml_sealed: true })
+export type InsertedObject = z.output<typeof Inserted>
+/** The text is not read back: whoever stored it has it. */
 export const insert = one(
   'deployment_objects.insert',
-  Row,
+  Inserted,
   (p: Slots<NewRow>) => `
   insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, is_deletion_marker, rollback_of, created_by_kind, created_by_id)
   values (${p.id}, ${p.stack_id}, ${p.sequence_id}, ${p.yaml_sealed}, ${p.yaml_bytes}, ${p.yaml_checksum}, ${p.is_deletion_marker}, ${p.rollback_of}::uuid, ${p.created_by_kind}, ${p.created_by_id})
-  returning ${columns}`,
+  returning ${columns.replace('yaml_sealed, ', '')}`,
 )
 
 export interface NewMarkers {
@@ -98,6 +101,14 @@ export const headOf = maybe(
   select ${columns} from deployment_objects where stack_id = ${p.stack_id}::uuid and deleted_at is null order by sequence_id desc limit 1`,
 )
 
+/** The number of what the stack wants; asked by whoever holds the stack's lock and has not inserted yet. */
+export const headSequenceOf = one(
+  'deployment_objects.headSequenceOf',
+  z.object({ sequence_id: z.int().nullable() }),
+  (p: Slots<{ stack_id: string }>) => `
+  select max(sequence_id) as sequence_id from deployment_objects where stack_id = ${p.stack_id}::uuid and deleted_at is null`,
+)
+
 const Owner = z.object({ stack_id: z.string(), generator_id: z.string(), is_deleted: z.boolean() })
 export const ownerOf = maybe(
   'deployment_objects.ownerOf',
@@ -111,12 +122,4 @@ export const stacksOf = rows(
   'deployment_objects.stacksOf',
   z.object({ id: z.string(), stack_id: z.string(), is_deletion_marker: z.boolean() }),
   (p: Slots<{ ids: string[] }>) => `select id, stack_id, is_deletion_marker from deployment_objects where id = any(${p.ids}::uuid[])`,
-)
-
-/** By immutable id, also of deleted stacks: newest sequence first. */
-export const among = rows(
-  'deployment_objects.among',
-  Row,
-  (p: Slots<{ ids: string[] }>) => `
-  select ${columns} from deployment_objects where id = any(${p.ids}::uuid[]) order by sequence_id desc, submitted_at desc, id`,
 )

@@ -52,7 +52,9 @@ export async function readMigrations(dir: string = migrationsDir()): Promise<Mig
 
 async function applyMissing(client: pg.Client, schema: string, migrations: Migration[]): Promise<MigrationOutcome> {
   if (!schemaPattern.test(schema)) throw new Error(`schema name ${JSON.stringify(schema)} must match ${schemaPattern}`)
-  await client.query(`create schema if not exists ${pg.escapeIdentifier(schema)}`)
+  // Asked first: a role that owns one schema of a shared database may not make schemas, not even one that is there.
+  const { rowCount } = await client.query('select from pg_namespace where nspname = $1', [schema])
+  if (rowCount === 0) await client.query(`create schema if not exists ${pg.escapeIdentifier(schema)}`)
   await client.query(
     'create table if not exists schema_migrations (version int primary key, checksum text not null, applied_at timestamptz not null default now())',
   )

@@ -68,24 +68,38 @@ test('[S51] an action that changes a stack without taking a number fails and sto
   expect(stored.rowCount).toBe(0)
 })
 
-test('deleting a revision needs a number of its own transaction, and nothing else of a revision can change', async () => {
+test('deleting a revision needs a number of its own transaction, and nothing else of a revision can change, whoever asks', async () => {
   await client.query('begin')
   const { rows } = await takeNumber()
   await insertObject(rows[0]!.n)
   await client.query('commit')
-  const change = (what: string) => attempt(() => client.query(`update deployment_objects set ${what} where stack_id = '${stack}'`))
-  expect(await change('deleted_at = now()')).toBe('BK003')
-  expect(
-    await attempt(takeNumber, () => client.query(`update deployment_objects set deleted_at = now() where stack_id = '${stack}'`)),
-  ).toBeNull()
-  for (const what of [
-    "yaml_checksum = 'x'",
-    "yaml_sealed = 'x'",
-    'sequence_id = 77',
-    'is_deletion_marker = true',
-    'stack_id = gen_random_uuid()',
-  ])
-    expect(await change(what), what).toBe('BK001')
+  const update = (what: string) => () => client.query(`update deployment_objects set ${what} where stack_id = '${stack}'`)
+  expect(await attempt(update('deleted_at = now()'))).toBe('BK003')
+  expect(await attempt(takeNumber, update('deleted_at = now(), updated_at = now()'))).toBeNull()
+  const { rows: columns } = await client.query<{ name: string; value: string }>(
+    `select attname as name, case format_type(atttypid, null) when 'uuid' then 'gen_random_uuid()' when 'boolean' then 'not ' || attname
+       when 'bytea' then $$'x'$$ when 'timestamp with time zone' then $$now() + interval '1 s'$$ when 'text' then $$'x'$$ else '77' end as value
+     from pg_attribute where attrelid = 'deployment_objects'::regclass and attnum > 0 and not attisdropped`,
+  )
+  expect(columns.length).toBeGreaterThan(12)
+  const others = columns.filter(({ name }) => name !== 'deleted_at')
+  const reseal = () => client.query(`set local brokkr.reseal = 'on'`)
+  for (const { name, value } of others) {
+    const change = `${name} = ${value}`
+    // As it is, together with what is allowed, in a transaction that took a number, and while secrets are sealed anew.
+    expect(await attempt(update(change)), name).toBe('BK001')
+    expect(await attempt(takeNumber, update(change)), name).toBe('BK001')
+    if (name !== 'updated_at') expect(await attempt(takeNumber, update(`${change}, deleted_at = now()`)), name).toBe('BK001')
+    expect(await attempt(reseal, update(change)), name).toBe(name === 'yaml_sealed' ? null : 'BK001')
+    if (name !== 'yaml_sealed') expect(await attempt(reseal, update(`${change}, yaml_sealed = 'y'`)), name).toBe('BK001')
+  }
+  // Deleted once: neither taken back nor set again.
+  await client.query('begin')
+  await takeNumber()
+  await update('deleted_at = now()')()
+  await client.query('commit')
+  expect(await attempt(takeNumber, update('deleted_at = null'))).toBe('BK001')
+  expect(await attempt(takeNumber, update(`deleted_at = now() + interval '1 s'`))).toBe('BK001')
 })
 
 test('hard deletes and truncates of what agents follow are refused, but for a purge on purpose', async () => {

@@ -2,7 +2,7 @@
 // still to be removed. Listings carry identities only; content follows by immutable id.
 import { DeploymentObjectId, StackId } from '@brokkr/contract/wire.ts'
 import { z } from 'zod'
-import { rows, type Slots } from './sql.ts'
+import { one, rows, type Slots } from './sql.ts'
 
 const identity = {
   stack_id: StackId,
@@ -59,6 +59,27 @@ export const listForAgent = rows(
 )
 /** A row of the listing that is wanted: only the object's own columns may be null, when nothing was submitted yet. */
 export type WantedStack = z.output<z.ZodObject<typeof identity>>
+
+const ScopesRow = z.object({ cursor: z.string(), epoch: z.string(), floor_xid: z.string(), stack_ids: z.array(z.string()) })
+/** What an agent follows, and the checks of its cursor at the same instant. */
+export const scopesOfAgent = one(
+  'wanted.scopesOfAgent',
+  ScopesRow,
+  (p: Slots<{ agent_id: string }>) => `
+  select pg_current_snapshot()::text as cursor, f.epoch, f.floor_xid::text,
+         array(select stack_id from agent_targets where agent_id = ${p.agent_id}::uuid)::uuid[] as stack_ids
+  from feed_state f`,
+)
+
+/** The scopes of labels and annotations, as the triggers of work orders and deliveries write them. */
+export const markScopes = rows(
+  'wanted.markScopes',
+  z.object({ agent_id: z.string(), scope_kind: z.string(), scope_id: z.string() }),
+  (p: Slots<{ agent_ids: string[] }>) => `
+  select agent_id, 'label' as scope_kind, md5(label)::uuid as scope_id from agent_labels where agent_id = any(${p.agent_ids}::uuid[])
+  union all
+  select agent_id, 'annotation', md5(key || '=' || value)::uuid from agent_annotations where agent_id = any(${p.agent_ids}::uuid[])`,
+)
 
 export const livePairs = rows(
   'wanted.livePairs',

@@ -17,9 +17,11 @@ const cap = 1000
 export const handleCreate: Handler<'createEvent', BrokerDeps> = (deps, request) =>
   recordAgentEvent(deps, { agentId: request.params.id, event: request.body, by: actorOf(request) })
 
-export const handleCreateMany: Handler<'createEvents', BrokerDeps> = async (deps, request) => ({
-  results: await recordAgentEvents(deps, { agentId: request.params.id, events: request.body.events, by: actorOf(request) }),
-})
+export const handleCreateMany: Handler<'createEvents', BrokerDeps> = async (deps, request) => {
+  const results = await recordAgentEvents(deps, { agentId: request.params.id, events: request.body.events, by: actorOf(request) })
+  if (results.some(({ code }) => code === 'agent_not_associated')) request.reply.deniedPart('agent_not_associated')
+  return { results }
+}
 
 export const handleListOfAgent: Handler<'listEvents', BrokerDeps> = async ({ sql }, request) => {
   const filter = { agent_id: request.params.id, with_deleted: seesDeleted(request) }
@@ -48,7 +50,7 @@ export const handleList: Handler<'listAgentEvents', BrokerDeps> = async ({ sql }
 }
 
 /** In the order of their places. An event may have been trimmed since; then it is left out. */
-async function eventsAt({ sql }: Pick<BrokerDeps, 'sql'>, places: readonly { id: string }[]): Promise<AgentEvent[]> {
+export async function eventsAt({ sql }: Pick<BrokerDeps, 'sql'>, places: readonly { id: string }[]): Promise<AgentEvent[]> {
   const ids = places.map(({ id }) => id)
   const found = new Map<string, AgentEvent>((await agentEvents.among(sql, { ids })).map((event) => [event.id, event]))
   return ids.flatMap((id) => found.get(id) ?? [])

@@ -1,10 +1,13 @@
 // What agents follow and report: the stream and their status; and the watch.
 import { ApiError } from '@brokkr/contract/error.ts'
+import { newEpoch } from '../../actions/new-epoch.ts'
 import { recordStatus } from '../../actions/record-status.ts'
 import type { BrokerDeps } from '../../deps.ts'
+import { watchScopesOf } from '../../domain/watch-scope.ts'
 import { formOf } from '../../feed/form.ts'
 import { credentialKeys } from '../credential-cache.ts'
 import { answered, type Handler } from '../handler.ts'
+import { actorOf } from './actor.ts'
 
 export const handleStream: Handler<'agentStream', BrokerDeps> = async ({ feed }, { params, query, principal, headers, reply }) => {
   const holds = query.count === undefined || query.digest === undefined ? null : { count: query.count, digest: query.digest }
@@ -29,15 +32,19 @@ function waitOf(wait: string | undefined): number | null {
   return Math.min(seconds, 60) * 1000
 }
 
-/** Kinds an admin may follow over the whole feed: `scope=kind:stack`. */
-export const handleWatch: Handler<'watch', BrokerDeps> = async ({ feed }, { query, principal, reply }) => {
-  const kinds = query.scope.map((scope) => /^kind:([a-z_]+)$/.exec(scope)?.[1])
-  if (kinds.includes(undefined)) throw new ApiError('invalid_query_parameter', 'scope is kind:<object kind>, for example kind:stack')
-  const expiresAtMs = principal.expiresAt === null ? null : Date.parse(principal.expiresAt)
-  const rests = credentialKeys(principal)
-  feed.openWatch(() => reply.hijack().response, { kinds: new Set(kinds as string[]), rests, expiresAtMs })
+export const handleWatch: Handler<'watch', BrokerDeps> = async ({ feed }, { query, principal, headers, reply }) => {
+  const wish = {
+    scopes: watchScopesOf(query.scope),
+    cursor: query.cursor ?? headers['last-event-id'],
+    form: formOf(headers['accept'], 'sse'),
+    rests: credentialKeys(principal),
+    expiresAtMs: principal.expiresAt === null ? null : Date.parse(principal.expiresAt),
+  }
+  await feed.openWatch(() => reply.hijack().response, wish)
   return answered
 }
 
+export const handleNewEpoch: Handler<'newEpoch', BrokerDeps> = (deps, request) => newEpoch(deps, { by: actorOf(request) })
+
 export const handleReportStatus: Handler<'reportStatus', BrokerDeps> = (deps, { params, body }) =>
-  recordStatus(deps, { agentId: params.id, session: body.session, n: body.n, stacks: body.stacks, check: body.check })
+  recordStatus({ ...deps, told: deps.feed.metrics }, { agentId: params.id, ...body })

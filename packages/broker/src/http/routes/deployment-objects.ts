@@ -5,28 +5,26 @@ import { previewSubmission } from '../../actions/preview-submission.ts'
 import { rollbackStack } from '../../actions/rollback-stack.ts'
 import { objectOf, submitDeploymentObject } from '../../actions/submit-deployment-object.ts'
 import type { BrokerDeps } from '../../deps.ts'
-import { readManifest } from '../../domain/read-manifest.ts'
 import { sealedYaml } from '../../domain/sealed-yaml.ts'
 import * as deploymentObjects from '../../store/deployment-objects.ts'
-import * as wanted from '../../store/wanted.ts'
 import { withTagOf } from '../etag.ts'
 import type { Handler } from '../handler.ts'
 import { highestSequence } from '../list-order.ts'
 import { page } from '../paging.ts'
 import { actorOf } from './actor.ts'
+import { openTexts } from './open-texts.ts'
 import { seesDeleted } from './sees-deleted.ts'
 
 export const handleCreate: Handler<'createDeploymentObject', BrokerDeps> = async (deps, request) => {
   const { yaml_content, is_deletion_marker } = request.body
-  const { documents, warnings } = is_deletion_marker
-    ? { documents: [], warnings: [] }
-    : readManifest(yaml_content, deps.config.broker.manifest_validation)
+  const { manifest_validation: validation } = deps.config.broker
   const stackId = request.params.id
   const expectedSequenceId = request.query.expected_sequence_id
   if (request.query.dry_run) {
     request.reply.setStatus(200)
-    return previewSubmission(deps, { stackId, expectedSequenceId, documents, warnings })
+    return previewSubmission(deps, { stackId, expectedSequenceId, text: is_deletion_marker ? null : yaml_content, validation })
   }
+  const { warnings } = is_deletion_marker ? { warnings: [] } : await deps.manifests.check(yaml_content, validation)
   const object = await submitDeploymentObject(deps, {
     stackId,
     yamlContent: yaml_content,
@@ -58,13 +56,8 @@ export const handleList: Handler<'listDeploymentObjects', BrokerDeps> = async ({
     read: ({ after: [after_sequence], limit }) => deploymentObjects.list(sql, { stack_id: params.id, after_sequence, with_deleted, limit }),
     bytesOf: ({ yaml_bytes }) => 512 + (query.content ? yaml_bytes : 0),
   })
-  const texts = query.content ? await textsOf({ sql, seal }, rows) : new Map<string, string>()
+  const texts = query.content ? await openTexts({ sql, seal }, rows) : new Map<string, string>()
   return rows.map((row) => ({ ...row, yaml_content: texts.get(row.id) ?? '' }) as unknown as DeploymentObject)
-}
-
-async function textsOf({ sql, seal }: Pick<BrokerDeps, 'sql' | 'seal'>, rows: readonly { id: string }[]): Promise<Map<string, string>> {
-  const sealed = await wanted.contentOf(sql, { ids: rows.map(({ id }) => id) })
-  return new Map(sealed.map(({ id, yaml_sealed }) => [id, seal.open(sealedYaml(id), yaml_sealed)]))
 }
 
 const yamlTypes = /\b(application\/yaml|text\/yaml|application\/x-yaml)\b/

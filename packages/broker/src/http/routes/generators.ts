@@ -1,5 +1,5 @@
 // Generators and the registration of agents with them.
-import { ApiError } from '@brokkr/contract/error.ts'
+import type { Generator } from '@brokkr/contract/generator.ts'
 import { createGenerator } from '../../actions/create-generator.ts'
 import { deleteGenerator } from '../../actions/delete-generator.ts'
 import { deregisterAgent } from '../../actions/deregister-agent.ts'
@@ -29,11 +29,7 @@ export const handleListGenerators: Handler<'listGenerators', BrokerDeps> = ({ sq
 export const handleCreateGenerator: Handler<'createGenerator', BrokerDeps> = (deps, request) =>
   createGenerator(deps, { name: request.body.name, description: request.body.description, by: actorOf(request) })
 
-export const handleGet: Handler<'getGenerator', BrokerDeps> = async ({ sql }, request) => {
-  const generator = await generators.get(sql, { id: request.params.id, with_deleted: seesDeleted(request) })
-  if (generator === null) throw new ApiError('generator_not_found', 'no such generator')
-  return withTag(request, generator)
-}
+export const handleGet: Handler<'getGenerator', BrokerDeps> = async (_, request) => withTag(request, request.found as Generator)
 
 export const handleUpdate: Handler<'updateGenerator', BrokerDeps> = async (deps, request) => {
   const { id, name, description, is_active, is_system } = request.body

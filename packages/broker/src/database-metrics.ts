@@ -1,0 +1,25 @@
+// What the database costs, as figures: each statement by its name, the wait for a connection, and how the pool stands.
+import type { Metrics } from '@brokkr/runtime/metrics.ts'
+import type { Database } from './store/db.ts'
+import type { DatabaseObserver } from './store/pool-line.ts'
+
+const bucketsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1, 5, 15]
+
+export function observeDatabase(metrics: Metrics): DatabaseObserver {
+  const queries = metrics.histogram('brokkr_db_query_duration_seconds', 'Time of each statement', ['name'], bucketsSeconds)
+  const waits = metrics.histogram('brokkr_db_wait_seconds', 'Wait for a connection of the pool', [], bucketsSeconds)
+  return {
+    query: (name, ms) => queries.observe({ name }, ms / 1000),
+    wait: (ms) => waits.observe(ms / 1000),
+  }
+}
+
+export function showPool(metrics: Metrics, database: Pick<Database, 'pool'>): void {
+  const connections = metrics.gauge('brokkr_db_pool', 'Connections of the pool and callers that wait for one', ['state'])
+  metrics.beforeScrape(() => {
+    const { total, idle, waiting } = database.pool
+    connections.set({ state: 'busy' }, total - idle)
+    connections.set({ state: 'idle' }, idle)
+    connections.set({ state: 'waiting' }, waiting)
+  })
+}

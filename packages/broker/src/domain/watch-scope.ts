@@ -1,0 +1,26 @@
+// What a watch may ask for: `agent:<id>`, `stack:<id>`, `generator:<id>`, `work_order:<id>`, and `kind:<object kind>` over everything.
+import { ApiError } from '@brokkr/contract/error.ts'
+
+export interface WatchScope {
+  readonly kind: 'agent' | 'stack' | 'generator' | 'work_order' | 'kind'
+  /** Of a kind its name. */
+  readonly id: string
+}
+
+const byId = /^(agent|stack|generator|work_order):([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})$/i
+const byKind = /^(kind):([a-z_]{1,64})$/
+
+/** null: it is no scope. */
+export function parseWatchScope(text: string): WatchScope | null {
+  const [, kind, id = ''] = byId.exec(text) ?? byKind.exec(text) ?? []
+  return kind === undefined ? null : { kind: kind as WatchScope['kind'], id: id.toLowerCase() }
+}
+
+export function watchScopesOf(texts: readonly string[]): WatchScope[] {
+  return texts.map((text) => {
+    const scope = parseWatchScope(text)
+    if (scope === null)
+      throw new ApiError('invalid_query_parameter', 'scope is agent:, stack:, generator: or work_order: and an id, or kind:<object kind>')
+    return scope
+  })
+}

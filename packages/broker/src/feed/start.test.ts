@@ -1,0 +1,196 @@
+// The start of a stream, held at every statement it makes while the world changes: whatever happens between any two steps must be in
+// what the agent has in the end. The feed runs in this process, on a real database, so that each statement can be held.
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { systemClock as clock } from '@brokkr/runtime/clock.ts'
+import { loadConfig } from '@brokkr/runtime/config.ts'
+import { silentLog as log } from '@brokkr/runtime/log.ts'
+import { createMetrics } from '@brokkr/runtime/metrics.ts'
+import { type TestAgent, unique } from '@brokkr/testing/broker.ts'
+import { type FeedWorld, feedWorld } from '@brokkr/testing/feed-world.ts'
+import { type Follower, followStream } from '@brokkr/testing/follower.ts'
+import { size } from '@brokkr/testing/sizes.ts'
+import { waitFor } from '@brokkr/testing/wait-for.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { brokerTable } from '../config.ts'
+import { createSeal } from '../seal.ts'
+import { type Database, openDatabase } from '../store/db.ts'
+import type { Sql } from '../store/sql.ts'
+import { printCursor } from './cursor.ts'
+import { type Feed, startFeed } from './feed.ts'
+
+type When = 'before' | 'after'
+/** Holds the next statement of a name, once. */
+class Gate {
+  #armed: { step: string; reached: () => void; released: Promise<void> } | null = null
+
+  arm(step: string): { reached: Promise<void>; release: () => void } {
+    const [reached, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    this.#armed = { step, reached: reached.resolve, released: released.promise }
+    return { reached: reached.promise, release: released.resolve }
+  }
+
+  async pass(when: When, name: string): Promise<void> {
+    if (this.#armed?.step !== `${when} ${name}`) return
+    const { reached, released } = this.#armed
+    this.#armed = null
+    reached()
+    await released
+  }
+}
+
+const gate = new Gate()
+const held = <S extends Sql>(sql: S): S => ({
+  ...sql,
+  query: async (named) => {
+    await gate.pass('before', named.name)
+    const result = await sql.query(named)
+    await gate.pass('after', named.name)
+    return result
+  },
+})
+
+let world: FeedWorld
+let feed: Feed
+let url: string
+beforeAll(async () => {
+  world = await feedWorld()
+  const { value: config } = await loadConfig({
+    table: brokerTable,
+    env: { DATABASE_URL: world.db.url, BROKKR__BROKER__ENCRYPTION_KEY: world.broker.encryptionKey, BROKKR__FEED__PING_SECONDS: '0.2' },
+  })
+  const database: Database = openDatabase({ url: world.db.url, schema: 'public', poolSize: 5 })
+  feed = startFeed({
+    database: held(database),
+    snapshotSql: held(database),
+    seal: createSeal([Buffer.from(world.broker.encryptionKey, 'hex')]),
+    clock,
+    log,
+    metrics: createMetrics(),
+    schema: 'public',
+    settings: { ...config.feed, loop_delay_ms: 60_000, memory_share: 1 },
+    objectBytesMax: config.limits.object_body_bytes,
+    brokerName: 'in this process',
+    onCredential: () => undefined,
+    onCredentialsInDoubt: () => undefined,
+    onTask: () => undefined,
+  })
+  const server = createServer((request, response) => {
+    const asked = new URL(request.url ?? '/', 'http://feed')
+    const agentId = asked.pathname.split('/')[4]!
+    const cursor = asked.searchParams.get('cursor') ?? undefined
+    const wish = { cursor, reason: undefined, holds: null, form: 'ndjson', waitMs: null } as const
+    feed.openStream(() => response, { agentId, expiresAtMs: null }, wish).catch(() => response.destroy())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  await waitFor('the feed', () => feed.trouble() === null)
+  return async () => {
+    server.closeAllConnections()
+    server.close()
+    await feed.stop()
+    await database.close()
+    await world.broker.kill()
+  }
+})
+const follow = ({ agent, pak }: TestAgent, cursor?: string): Promise<Follower> =>
+  followStream(url, { agentId: agent.id, pak, ...(cursor === undefined ? {} : { cursor }) })
+
+/** Each statement between the request and the first load by the reader. */
+const shared = ['feed_state.nextSession', 'wanted.markScopes', 'wanted.livePairs', 'wanted.statesOf']
+const ofSnapshot = ['wanted.listForAgent', 'prune_approvals.takeRemovals', 'wanted.contentOf', ...shared]
+const ofResume = ['wanted.scopesOfAgent', ...shared]
+const ofOldResume = ['change_log.sinceForAgent', ...ofResume]
+const steps = (names: readonly string[]) => names.flatMap((name) => [`before ${name}`, `after ${name}`])
+
+/** While the reader itself is held it can tell nobody; then nothing is waited for. */
+const isOfReader = (step: string) => step.includes('livePairs') || step.includes('statesOf')
+
+test('[S8] held at each step of its start while an object is submitted, a target added and one removed, a stream ends with all three', async () => {
+  for (const [how, list] of [
+    ['snapshot', ofSnapshot],
+    ['resume', ofResume],
+    ['resume of what is no longer in memory', ofOldResume],
+  ] as const) {
+    for (const step of steps(list)) await holdAt(how, step)
+  }
+}, 300_000)
+
+async function holdAt(how: 'snapshot' | 'resume' | 'resume of what is no longer in memory', step: string): Promise<void> {
+  const label = unique('l')
+  const [changed, leaving] = [await world.stack([label]), await world.stack([label])]
+  for (const { id } of [changed, leaving]) await world.submit(id, 'before')
+  const [agent, bystander] = [await world.agent([label]), await world.agent([label])]
+  const witness = await follow(bystander)
+  await witness.frame('bookmark')
+  const cursor = how === 'snapshot' ? undefined : await cursorOf(how, agent)
+  // Something to load for whoever resumes.
+  if (cursor !== undefined) await witnessed(witness, (await world.submit(changed.id, 'away')).id)
+  // The reader has nothing to load for a stream that noted nothing while it started.
+  const noting = how === 'snapshot' && isOfReader(step) ? gate.arm('after wanted.listForAgent') : null
+  let { reached, release } = noting ?? gate.arm(step)
+  const opening = follow(agent, cursor)
+  await within(reached, `${how}: ${step}`)
+  if (noting !== null) {
+    await witnessed(witness, (await world.submit(changed.id, 'noted')).id)
+    ;({ reached, release } = gate.arm(step))
+    noting.release()
+    await within(reached, `${how}: ${step}`)
+  }
+  const object = await world.submit(changed.id, 'while held')
+  const added = await world.stack([label])
+  const addedObject = await world.submit(added.id, 'added')
+  await world.tenant.client.stacksRemoveLabel({ params: { id: leaving.id, label } })
+  if (!isOfReader(step)) {
+    await witnessed(witness, object.id)
+    await witnessed(witness, addedObject.id)
+    await witness.frame('del', (frame) => frame.stack_id === leaving.id)
+  }
+  const pauseMs = size('S8.pauseMs')
+  if (pauseMs !== null) await clock.sleep(pauseMs)
+  release()
+  const stream = await opening
+  const known = new Map(cursor === undefined ? [] : [[leaving.id, 1]])
+  await waitFor(
+    `${how} held ${step}: the synced agent has all three`,
+    () => {
+      const wanted = stream.wanted()
+      const isGone =
+        stream.frames.some((frame) => frame.type === 'del' && frame.stack_id === leaving.id) ||
+        (!known.has(leaving.id) && !wanted.has(leaving.id) && isLive(stream))
+      return (
+        wanted.get(changed.id)?.objectId === object.id &&
+        wanted.get(added.id)?.objectId === addedObject.id &&
+        isGone &&
+        !wanted.has(leaving.id)
+      )
+    },
+    { onTimeout: () => stream.frames.map((frame) => `${frame.type} ${'stack_id' in frame ? frame.stack_id : ''}`).join('\n') },
+  )
+  expect(stream.frames.filter((frame) => frame.type === 'bye')).toEqual([])
+  stream.close()
+  witness.close()
+}
+
+/** A step that is never reached must not hang the test. */
+async function within(reached: Promise<void>, what: string): Promise<void> {
+  let isReached = false
+  void reached.then(() => (isReached = true))
+  await waitFor(what, () => isReached)
+}
+const witnessed = (witness: Follower, id: string) => witness.frame('put', (frame) => frame.object?.id === id)
+const isLive = (stream: Follower) => stream.frames.some((frame) => frame.type === 'bookmark')
+
+async function cursorOf(how: string, agent: TestAgent): Promise<string> {
+  if (how === 'resume') {
+    const first = await follow(agent)
+    const { cursor } = await first.frame('bookmark')
+    first.close()
+    return cursor
+  }
+  // Issued long before this process read anything: as after a restart, only the log knows what came since.
+  const [state] = await world.sql<{ epoch: string; key: Buffer }>('select epoch, cursor_key as key from feed_state')
+  return printCursor(state!.key, { epoch: state!.epoch, snapshot: { xmin: 3n, xmax: 3n, inFlight: [] } })
+}

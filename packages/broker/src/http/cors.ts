@@ -1,0 +1,49 @@
+// Which pages of other origins may call: exactly those that are configured, by default none. Cookies are never shared: a
+// foreign page calls with a key or not at all.
+export interface CorsSettings {
+  readonly allowed_origins: readonly string[]
+  readonly allowed_methods: readonly string[]
+  readonly allowed_headers: readonly string[]
+  readonly max_age_seconds: number
+}
+
+export interface CorsRequest {
+  readonly method: string
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+}
+
+/** Pure: the headers an answer carries for this request. None where no origin is configured, so that nothing is told of it. */
+export function corsHeaders(settings: CorsSettings, { method, headers }: CorsRequest): Record<string, string> {
+  const { allowed_origins: allowed } = settings
+  if (allowed.length === 0) return {}
+  const { origin } = headers
+  // Caches must keep the answers to different origins apart, also that to none.
+  const vary = allowed.includes('*') ? {} : { vary: 'origin' }
+  if (typeof origin !== 'string' || !(allowed.includes('*') || allowed.includes(origin))) return vary
+  const isPreflight = method === 'OPTIONS' && headers['access-control-request-method'] !== undefined
+  return {
+    ...vary,
+    'access-control-allow-origin': allowed.includes('*') ? '*' : origin,
+    ...(isPreflight ? preflight(settings) : { 'access-control-expose-headers': exposed }),
+  }
+}
+
+const preflight = (settings: CorsSettings): Record<string, string> => ({
+  'access-control-allow-methods': settings.allowed_methods.join(', '),
+  'access-control-allow-headers': settings.allowed_headers.join(', '),
+  'access-control-max-age': String(Math.floor(settings.max_age_seconds)),
+})
+
+/** What a page may read of our answers beyond what browsers always show. */
+const exposed = [
+  'ETag',
+  'Idempotency-Replayed',
+  'Link',
+  'Retry-After',
+  'X-Brokkr-Count',
+  'X-Brokkr-Cursor',
+  'X-Brokkr-Digest',
+  'X-Next-Cursor',
+  'X-Request-Id',
+  'X-Truncated',
+].join(', ')

@@ -1,0 +1,53 @@
+// Health records: the newest per agent and revision.
+import { DeploymentHealth, HealthStatus } from '@brokkr/contract/health.ts'
+import { DeploymentObjectId } from '@brokkr/contract/wire.ts'
+import { z } from 'zod'
+import { count, rows, type Slots } from './sql.ts'
+
+/** An older check never replaces a newer one. Pairs and their counts are locked first, in the one order that everybody keeps: what is
+ *  inserted and what is updated is counted in two steps. */
+export const record = count(
+  'deployment_health.record',
+  (p: Slots<{ agent_id: string; records: string }>) => `
+  with held as materialized (
+    select t.stack_id from agent_targets t
+    where t.agent_id = ${p.agent_id}::uuid and t.stack_id in (
+      select o.stack_id from jsonb_array_elements(${p.records}::jsonb) r join deployment_objects o on o.id = (r->>'id')::uuid)
+    order by t.stack_id for no key update),
+  counted as materialized (
+    select m.stack_id from stack_summary m
+    where m.slot = summary_slot(${p.agent_id}::uuid) and m.stack_id in (select stack_id from held) and (select count(*) from held) > 1
+    order by m.stack_id for no key update)
+  insert into deployment_health as h (id, agent_id, deployment_object_id, status, summary, checked_at)
+  select gen_random_uuid(), ${p.agent_id}::uuid, r.id, r.status, r.summary, r.checked_at
+  from jsonb_to_recordset(${p.records}::jsonb) as r (id uuid, status text, summary text, checked_at timestamptz)
+  cross join (select count(*) from counted) as locked
+  order by r.id
+  on conflict (agent_id, deployment_object_id) do update
+    set status = excluded.status, summary = excluded.summary, checked_at = excluded.checked_at, updated_at = now()
+  where excluded.checked_at >= h.checked_at`,
+)
+
+export const ofObject = rows(
+  'deployment_health.ofObject',
+  DeploymentHealth,
+  (p: Slots<{ deployment_object_id: string; limit: number }>) => `
+  select h.id, h.agent_id, h.deployment_object_id, h.status, h.summary, h.checked_at, h.created_at, h.updated_at
+  from deployment_health h join agents a on a.id = h.agent_id and a.deleted_at is null
+  where h.deployment_object_id = ${p.deployment_object_id}::uuid order by h.created_at desc, h.id desc limit ${p.limit}::int`,
+)
+
+const OfRevision = z.object({ id: DeploymentObjectId, status: HealthStatus, agents: z.int() })
+/** Live revisions of a live stack that have records, newest first: how many agents say what. */
+export const ofStack = rows(
+  'deployment_health.ofStack',
+  OfRevision,
+  (p: Slots<{ stack_id: string; limit: number }>) => `
+  select o.id, h.status, count(*) as agents
+  from (select d.id, d.sequence_id from deployment_objects d join stacks s on s.id = d.stack_id and s.deleted_at is null
+        where d.stack_id = ${p.stack_id}::uuid and d.deleted_at is null and exists (select from deployment_health x where x.deployment_object_id = d.id)
+        order by d.sequence_id desc limit ${p.limit}::int) o
+  join deployment_health h on h.deployment_object_id = o.id
+  join agents a on a.id = h.agent_id and a.deleted_at is null
+  group by o.id, o.sequence_id, h.status order by o.sequence_id desc`,
+)

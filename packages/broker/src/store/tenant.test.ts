@@ -1,0 +1,99 @@
+// Tenants in schemas of one database: each has its role, and neither reads, wakes nor locks the other.
+import { randomBytes } from 'node:crypto'
+import { startTestBroker } from '@brokkr/testing/broker.ts'
+import { emptyDatabase, type TestDatabase } from '@brokkr/testing/postgres.ts'
+import { waitFor } from '@brokkr/testing/wait-for.ts'
+import pg from 'pg'
+import { beforeAll, expect, test } from 'vitest'
+import { migrate } from './migrate.ts'
+
+const schemas = [`a_${randomBytes(3).toString('hex')}`, `b_${randomBytes(3).toString('hex')}`] as const
+let database: TestDatabase
+const urlOf = (schema: string): string => database.url.replace(/\/\/[^@]*@/, `//${schema}:x@`)
+beforeAll(async () => {
+  database = await emptyDatabase()
+  const admin = await database.connect()
+  for (const schema of schemas) {
+    await admin.query(`create role ${schema} login password 'x'`)
+    await admin.query(`create schema ${schema} authorization ${schema}`)
+  }
+  await admin.end()
+  for (const schema of schemas) await migrate(urlOf(schema), { schema })
+  return async () => {
+    await database.drop()
+  }
+})
+
+async function as<T>(schema: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: urlOf(schema) })
+  await client.connect()
+  try {
+    return await work(client)
+  } finally {
+    await client.end()
+  }
+}
+
+test('[X13] the role of one schema is refused by every table of the other', async () => {
+  const [own, foreign] = schemas
+  const names = await as(foreign, async (client) =>
+    (
+      await client.query<{ name: string }>(
+        `select relname as name from pg_class where relkind in ('r', 'p') and relnamespace = $1::regnamespace`,
+        [foreign],
+      )
+    ).rows.map(({ name }) => name),
+  )
+  expect(names.length).toBeGreaterThan(20)
+  await as(own, async (client) => {
+    for (const name of names)
+      for (const text of [`select * from ${foreign}.${name}`, `delete from ${foreign}.${name}`])
+        expect(
+          await client.query(text).then(
+            () => 'done',
+            (error: { code?: string }) => error.code,
+          ),
+        ).toBe('42501')
+    expect((await client.query(`select count(*)::int as own from ${own}.admin_role`)).rows).toEqual([{ own: 0 }])
+  })
+})
+
+test('[X13] brokers of two schemas neither hear nor hold up each other', async () => {
+  const [own, foreign] = schemas
+  const env = (schema: string) => ({
+    BROKKR__DATABASE__SCHEMA: schema,
+    BROKKR__DATABASE__POOL_SIZE: '4',
+    BROKKR__FEED__POLL_MS: '600000',
+    BROKKR__FEED__CANARY_SECONDS: '3600',
+  })
+  const mine = await startTestBroker({ databaseUrl: urlOf(own), env: env(own) })
+  const theirs = await startTestBroker({ databaseUrl: urlOf(foreign), env: env(foreign) })
+  try {
+    const admin = await database.connect()
+    const heard: string[] = []
+    admin.on('notification', ({ channel }) => void heard.push(channel))
+    const { rows } = await admin.query<{ query: string }>(
+      `select query from pg_stat_activity where query ilike 'listen%' and datname = current_database()`,
+    )
+    const channels = rows.map(({ query }) => query.replace(/listen\s+/i, '').replaceAll('"', ''))
+    expect(new Set(channels).size).toBe(2)
+    for (const schema of schemas) expect(channels.filter((channel) => channel.includes(schema))).toHaveLength(1)
+    for (const channel of channels) await admin.query(`listen "${channel}"`)
+    // A transaction of one holds its lock of targeting; the other's targeting goes on.
+    await admin.query('begin')
+    await admin.query(`select pg_advisory_xact_lock(hashtextextended('brokkr:retarget:' || $1, 0))`, [own])
+    const { generator } = await theirs.admin.createGenerator({ body: { name: 'g' } })
+    await theirs.admin.createStack({ body: { name: 's', generator_id: generator.id } })
+    await admin.query('commit')
+    await waitFor('news of the other schema', async () => {
+      await admin.query('select 1')
+      return heard.some((channel) => channel.includes(foreign))
+    })
+    expect(heard.filter((channel) => channel.includes(own))).toEqual([])
+    expect(await mine.admin.listGenerators({})).not.toContainEqual(expect.objectContaining({ name: 'g' }))
+    await admin.end()
+  } finally {
+    await mine.kill()
+    await theirs.kill()
+  }
+})

@@ -1,0 +1,29 @@
+// Takes old rows out of the change log. The floor is raised and committed first: whoever comes with an older cursor gets a
+// snapshot, never a log with holes. A transaction that stays open holds the floor rather than losing its rows.
+import type { Clock } from '@brokkr/runtime/clock.ts'
+import * as changeLog from '../store/change-log.ts'
+import * as feedMarks from '../store/feed-marks.ts'
+import * as feedState from '../store/feed-state.ts'
+import type { Sql } from '../store/sql.ts'
+import { inBatches } from './in-batches.ts'
+import type { Task } from './task.ts'
+
+const [batchRows, pauseMs, budgetMs] = [10_000, 100, 50_000]
+
+export const changeLogCleanup = (
+  deps: { sql: Sql; clock: Clock },
+  settings: { everyMs: () => number; retentionHours: () => number },
+): Task => ({
+  name: 'change-log-cleanup',
+  everyMs: settings.everyMs,
+  run: async (signal) => {
+    const retention_hours = settings.retentionHours()
+    await feedMarks.take(deps.sql, {})
+    const { low_xid: floor } = await feedMarks.lowXidBefore(deps.sql, { retention_hours })
+    if (floor === null) return { deleted: 0 }
+    await feedState.raiseFloor(deps.sql, { floor })
+    const batch = () => changeLog.deleteBelow(deps.sql, { floor, limit: batchRows })
+    const deleted = await inBatches(deps.clock, { pauseMs, budgetMs, signal }, batch)
+    return { deleted, marks: await feedMarks.removeOld(deps.sql, { retention_hours }) }
+  },
+})
