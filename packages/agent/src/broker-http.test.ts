@@ -39,7 +39,6 @@ test('an answer that does not come ends by the time limit', async () => {
   const broker = await server.connect({ timeoutMs: 50 })
   await expect(broker.client.getAgent({ params: { id } })).rejects.toThrow('timeout')
   await expect(broker.text('/api/v1/x', yaml)).rejects.toThrow('timeout')
-  await expect(broker.open('/api/v1/x', { accept: '*/*', signal })).rejects.toThrow('no answer within 50 ms')
 })
 
 test.each([

@@ -1,19 +1,20 @@
 // HTTP to the broker: connections kept alive, every answer bounded in size and time, redirects refused. The key goes to the
 // broker's own origin and nowhere else, because this file knows no other.
-import { readFile } from 'node:fs/promises'
 import { type Client, createClient, errorFromAnswer, type Transport } from '@brokkr/contract/client.ts'
 import { Retryable, Terminal } from '@brokkr/runtime/errors.ts'
 import { Agent, type Dispatcher } from 'undici'
+import { type BrokerTls, brokerTls } from './broker-tls.ts'
+import type { Answered } from './vouch.ts'
 
-export interface BrokerHttpOptions {
+export interface BrokerHttpOptions extends BrokerTls {
   /** Scheme, host, port and perhaps a path. */
   readonly url: string
   readonly userAgent: string
   readonly timeoutMs: number
   /** Read at each call, so that a renewed key is used at once. */
   readonly pak: () => string
-  readonly caFile: string | null
-  readonly serverName: string | null
+  /** Told of every answer before anybody reads it. */
+  readonly onAnswer?: (answered: Answered) => void
 }
 export interface OpenAnswer {
   readonly status: number
@@ -24,10 +25,14 @@ export interface OpenAnswer {
 }
 export interface BrokerHttp {
   readonly client: Client
-  /** A body without an end. The time limit covers the headers alone. Answers of 300 and more are thrown as ApiError. */
+  /** A body without an end; the caller limits the time. Answers of 300 and more are thrown as ApiError. */
   open(path: string, options: { accept: string; signal: AbortSignal }): Promise<OpenAnswer>
+  /** A call that is not made with the agent's key. */
+  post(path: string, options: { authorization: string; body: unknown; signal: AbortSignal }): Promise<unknown>
   /** A body as text, at most `bytesMax` of it. */
   text(path: string, options: { accept: string; bytesMax: number; signal: AbortSignal }): Promise<string>
+  /** Reads the certificate files again; connections under new ones replace those under the old. */
+  refreshTls(): Promise<void>
   close(): Promise<void>
 }
 
@@ -37,38 +42,42 @@ const answerBytesMax = 256 * MIB
 const errorBytesMax = 64 * 1024
 
 export async function openBrokerHttp(options: BrokerHttpOptions): Promise<BrokerHttp> {
-  const ca = options.caFile === null ? {} : { ca: await readCa(options.caFile) }
-  const servername = options.serverName === null ? {} : { servername: options.serverName }
-  const agent = new Agent({
+  const tls = await brokerTls(options)
+  const wire: Wire = { agent: newAgent(tls, options), base: new URL(options.url), options }
+  let used = JSON.stringify(tls)
+  return {
+    client: createClient({ baseUrl: options.url, pak: options.pak, userAgent: options.userAgent, transport: transportOf(wire) }),
+    open: (path, call) => open(wire, path, call),
+    post: (path, call) => post(wire, path, call),
+    text: (path, call) => text(wire, path, call),
+    refreshTls: async () => {
+      const now = await brokerTls(options)
+      if (JSON.stringify(now) === used) return
+      used = JSON.stringify(now)
+      // What is under way ends by itself; a stream does so within its life.
+      const old = wire.agent
+      wire.agent = newAgent(now, options)
+      void old.close().catch(() => undefined)
+    },
+    close: () => wire.agent.destroy(new Terminal('the connection to the broker was closed')),
+  }
+}
+
+const newAgent = (tls: Awaited<ReturnType<typeof brokerTls>>, { timeoutMs }: BrokerHttpOptions): Agent =>
+  new Agent({
     connections: 16,
     pipelining: 1,
     keepAliveTimeout: 60_000,
     headersTimeout: 0,
     bodyTimeout: 0,
     maxHeaderSize: 64 * 1024,
-    connect: { ...ca, ...servername, timeout: Math.min(10_000, options.timeoutMs) },
+    connect: { ...tls, timeout: Math.min(10_000, timeoutMs) },
   })
-  const wire = { agent, base: new URL(options.url), options }
-  return {
-    client: createClient({ baseUrl: options.url, pak: options.pak, userAgent: options.userAgent, transport: transportOf(wire) }),
-    open: (path, call) => open(wire, path, call),
-    text: (path, call) => text(wire, path, call),
-    close: () => agent.destroy(new Terminal('the connection to the broker was closed')),
-  }
-}
 
 interface Wire {
-  readonly agent: Agent
+  agent: Agent
   readonly base: URL
   readonly options: BrokerHttpOptions
-}
-
-async function readCa(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (cause) {
-    throw new Terminal(`agent.ca_file ${path} cannot be read: name a file with the broker's certificate authority in PEM form`, { cause })
-  }
 }
 
 function transportOf(wire: Wire): Transport {
@@ -82,20 +91,20 @@ function transportOf(wire: Wire): Transport {
 }
 
 async function open(wire: Wire, path: string, call: { accept: string; signal: AbortSignal }): Promise<OpenAnswer> {
-  const late = new AbortController()
-  const timer = setTimeout(
-    () => late.abort(new Retryable(`GET ${path}: no answer within ${wire.options.timeoutMs} ms`)),
-    wire.options.timeoutMs,
-  )
-  const signal = AbortSignal.any([call.signal, late.signal])
-  try {
-    const answer = await dispatch(wire, urlOf(wire, path), { method: 'GET', headers: headersOf(wire, call.accept), signal })
-    if (answer.statusCode >= 300)
-      throw errorFromAnswer(answer.statusCode, await readText(answer.body, errorBytesMax), headerOf(answer, 'retry-after'))
-    return { status: answer.statusCode, header: (name) => headerOf(answer, name), body: answer.body, close: () => closeBody(answer.body) }
-  } finally {
-    clearTimeout(timer)
-  }
+  const { signal } = call
+  const answer = await dispatch(wire, urlOf(wire, path), { method: 'GET', headers: headersOf(wire, call.accept), signal })
+  if (answer.statusCode >= 300)
+    throw errorFromAnswer(answer.statusCode, await readText(answer.body, errorBytesMax), headerOf(answer, 'retry-after'))
+  return { status: answer.statusCode, header: (name) => headerOf(answer, name), body: answer.body, close: () => closeBody(answer.body) }
+}
+
+async function post(wire: Wire, path: string, call: { authorization: string; body: unknown; signal: AbortSignal }): Promise<unknown> {
+  const signal = AbortSignal.any([call.signal, AbortSignal.timeout(wire.options.timeoutMs)])
+  const headers = { ...headersOf(wire, 'application/json'), authorization: call.authorization, 'content-type': 'application/json' }
+  const answer = await dispatch(wire, urlOf(wire, path), { method: 'POST', headers, body: JSON.stringify(call.body), signal })
+  const read = await readText(answer.body, errorBytesMax)
+  if (answer.statusCode >= 300) throw errorFromAnswer(answer.statusCode, read, headerOf(answer, 'retry-after'))
+  return read === '' ? null : JSON.parse(read)
 }
 
 async function text(wire: Wire, path: string, call: { accept: string; bytesMax: number; signal: AbortSignal }): Promise<string> {
@@ -121,6 +130,12 @@ async function dispatch(wire: Wire, url: URL, request: Request): Promise<Dispatc
   if (url.origin !== wire.base.origin) throw new Terminal(`the key is sent to ${wire.base.origin} alone, not to ${url.origin}`)
   const answer = await wire.agent.request({ origin: url.origin, path: url.pathname + url.search, ...request })
   const { statusCode } = answer
+  wire.options.onAnswer?.({
+    method: String(request.method),
+    path: url.pathname,
+    status: statusCode,
+    contentType: headerOf(answer, 'content-type'),
+  })
   if (statusCode < 300 || statusCode >= 400 || statusCode === 304) return answer
   closeBody(answer.body)
   throw new Retryable(

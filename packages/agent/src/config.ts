@@ -1,6 +1,8 @@
 // The agent's settings: one table with their defaults. Every interval is in seconds and may be a fraction.
-import { type ConfigOf, count, optional, port, required, requiredSecret, seconds, setting } from '@brokkr/runtime/config-table.ts'
+import { type ConfigOf, count, optional, port, required, seconds, secret, setting } from '@brokkr/runtime/config-table.ts'
 import { z } from 'zod'
+import { operationsTable } from './config-operations.ts'
+import { checkReconcileConfig, reconcileTable } from './config-reconcile.ts'
 
 const name = z.string().min(1).max(253)
 const interval = seconds.min(0.01)
@@ -13,37 +15,59 @@ export const agentTable = {
     broker_url: required(brokerUrl),
     agent_name: required(name),
     cluster_name: required(name),
-    pak: requiredSecret(),
+    /** With `pak_file` the file is watched: its next content is used without a restart. */
+    pak: secret(),
+    /** For an agent that has no key yet: it makes one and joins with this. */
+    join_token: secret(),
+    /** Of a key that the agent keeps itself; 0: never. */
+    pak_rotation_days: setting(seconds, 30),
     insecure_http: setting(z.boolean(), false),
     ca_file: optional(z.string().min(1)),
     server_name: optional(z.string().min(1)),
+    /** SHA-256 of the broker's public key (SubjectPublicKeyInfo), as hex or base64. */
+    pin: optional(
+      z.string().regex(/^(sha256\/\/)?([0-9a-fA-F]{64}|[A-Za-z0-9+/]{43}=)$/, 'must be a SHA-256 as 64 hex digits or as base64'),
+    ),
+    client_cert: optional(z.string().min(1)),
+    client_key: optional(z.string().min(1)),
+    /** Generators to register with at the start. */
+    generator_ids: setting(z.array(z.uuid()), [], { env: ['BROKKR_GENERATOR_IDS'] }),
     /** How often the broker is asked who we are before the start is given up. */
     max_retries: setting(count, 60),
     request_timeout: setting(interval, 30),
     polling_interval: setting(interval, 30),
-    transport: setting(z.enum(['auto', 'stream', 'poll']), 'auto'),
+    transport: setting(z.enum(['auto', 'stream', 'longpoll', 'poll']), 'auto'),
+    /** Names of the first version: true means `transport = poll`; the address is not used. */
+    ws_force_rest: setting(z.boolean(), false),
+    ws_url: optional(z.string()),
     stream_dead_seconds: setting(interval, 45),
+    /** A stream that shows no frame for so long is held back on its way; twice that in a row makes it a long poll. */
+    stream_silent_seconds: setting(interval, 30),
+    long_poll_seconds: setting(interval.max(60), 25),
     transport_retry_seconds: setting(interval, 600),
+    /** Longest pause between two tries to reach the broker. */
+    reconnect_max_seconds: setting(interval, 30),
+    frozen_after_seconds: setting(interval, 300),
+    refused_retry_seconds: setting(interval, 60),
     digest_interval: setting(interval, 300),
+    /** Between two complete lists. */
+    snapshot_interval: setting(interval, 86_400),
+    /** Where the followed state is kept across restarts, encrypted; none: in memory alone. */
+    state_dir: optional(z.string().min(1)),
+    event_spool: setting(count.min(1), 10_000),
+    event_spool_bytes: setting(count.min(1024), 16 * 1024 * 1024),
+    lease_seconds: setting(interval.min(1), 15),
     kubeconfig_path: optional(z.string().min(1)),
     /** The agent's own: inventories and its state live there. In a pod the pod's, else brokkr-agent. */
     namespace: optional(namespace),
     health_host: optional(z.string().min(1)),
     health_port: setting(port, 8080),
     stack_concurrency: setting(parallel, 10),
-    apply_concurrency: setting(parallel, 8),
     kube_in_flight: setting(parallel, 32),
-    dry_run: setting(z.boolean(), true),
-    field_validation: setting(z.enum(['Strict', 'Warn', 'Ignore']), 'Strict'),
-    crd_wait_seconds: setting(interval, 60),
     retry_max_seconds: setting(interval, 300),
     attempt_seconds: setting(interval, 900),
-    resync_interval: setting(interval, 600),
-    allowed_namespaces: setting(z.array(namespace), []),
-    denied_kinds: setting(z.array(z.string().min(1)), []),
-    /** Where no stack may write, beside the agent's own namespace. */
-    protected_namespaces: setting(z.array(namespace), []),
-    adoption: setting(z.enum(['unowned', 'never', 'any']), 'unowned'),
+    ...reconcileTable,
+    ...operationsTable,
     save_manifests: setting(z.boolean(), true),
     shutdown_seconds: setting(interval, 20),
   },
@@ -59,7 +83,14 @@ const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
 /** The key travels with every request, so plain HTTP leaves this machine only when the operator says so. */
 export function checkAgentConfig({ agent }: AgentConfig): { path: string; problem: string }[] {
   const { protocol, hostname, username, password, search, hash } = new URL(agent.broker_url)
-  const problems: { path: string; problem: string }[] = []
+  const problems = checkReconcileConfig(agent)
+  if (agent.pak === null && agent.join_token === null)
+    problems.push({
+      path: 'agent.pak',
+      problem: 'is missing: give the key as agent.pak or agent.pak_file, or join with agent.join_token_file',
+    })
+  if ((agent.client_cert === null) !== (agent.client_key === null))
+    problems.push({ path: 'agent.client_cert', problem: 'belongs with agent.client_key: give both, or neither' })
   const wrong = (problem: string) => problems.push({ path: 'agent.broker_url', problem })
   if (protocol === 'http:' && !loopback.test(hostname) && !agent.insecure_http)
     wrong(`plain HTTP would show the agent's key to the network: use https, or set agent.insecure_http = true if you know the way there`)

@@ -17,16 +17,35 @@ const listed = [put(1, 1), put(2, 1)]
 const list = [hello(), begin(), ...listed, end(listed, { cursor: 'c1' })]
 const resumed = hello({ mode: 'resume', reason: null })
 
+const defaults: FollowOptions = {
+  transport: 'auto',
+  pollMs: 20,
+  deadMs: 5_000,
+  silentMs: 5_000,
+  longPollMs: 5_000,
+  transportRetryMs: 60_000,
+  refusedRetryMs: 10,
+  snapshotMs: 600_000,
+  reconnect: { baseMs: 1, maxMs: 5 },
+}
+
 async function following(answer: Answering, change: Partial<FollowOptions> = {}) {
   const server = await scriptedBroker(answer)
   const metrics = createMetrics()
   const verified: Verified[] = []
   const looked: StackId[] = []
+  const asked: string[] = []
   const session = { agentId, broker: await server.connect() }
   const follow = startFollow(
     { session, clock, log, metrics: agentMetrics(metrics) },
-    { transport: 'auto', pollMs: 20, deadMs: 5_000, transportRetryMs: 60_000, reconnect: { baseMs: 1, maxMs: 5 }, ...change },
-    { onLook: (id) => void looked.push(id), onVerified: (found) => void verified.push(found), onSession: () => undefined },
+    { ...defaults, ...change },
+    {
+      onLook: (id) => void looked.push(id),
+      onVerified: (found) => void verified.push(found),
+      onSession: () => undefined,
+      onAsk: (what) => void asked.push(what),
+      onChanged: () => undefined,
+    },
   )
   closeAfter(() => follow.stop())
   const streams = () => server.requests.filter(({ url }) => url.pathname.endsWith('/stream'))
@@ -35,7 +54,7 @@ async function following(answer: Answering, change: Partial<FollowOptions> = {})
     [...follow.map.levels.wanted.values()].map(
       ({ stackName, rev, object }) => `${stackName} ${rev} ${object ? textOf(object).trim() : '-'}`,
     )
-  return { server, follow, verified, looked, streams, cursors, running, metrics }
+  return { server, follow, verified, looked, asked, streams, cursors, running, metrics }
 }
 
 /** Each stream gets the next script; the last one stays. */
@@ -232,7 +251,9 @@ test('where there is no stream the whole target state is polled; a better way is
   expect(follow.transport).toBe('poll')
   expect(polls.slice(0, 2).map(({ etag }) => etag)).toEqual([undefined, proof(put(1, 2), put(2, 1)).etag])
   expect(running()).toEqual(['stack-1 2 a: 2', 'stack-2 1 a: 1'])
-  expect(verified).toEqual([{ mentioned: new Set([stackId(1), stackId(2)]), dels: new Set(), allowRemovals: null }])
+  expect(verified).toEqual([
+    { mentioned: new Set([stackId(1), stackId(2)]), dels: new Set(), allowRemovals: null, epoch: null, isNewHistory: false },
+  ])
   hasStream = true
   await waitFor('the stream', () => follow.transport === 'stream')
   expect(streams().length).toBeGreaterThanOrEqual(2)

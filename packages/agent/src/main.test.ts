@@ -39,7 +39,7 @@ async function starting(answer: Answering, change: Record<string, string> = {}) 
 
 const known: Answering = (_request, response, url) => {
   if (url.pathname.endsWith('/auth/pak')) json(response, 200, { admin: false, agent: id, generator: null, readonly: false })
-  else if (url.pathname === `/api/v1/agents/${id}`) json(response, 200, { id, name: 'edge', cluster_name: 'berlin' })
+  else if (url.pathname === '/api/v1/agents/') json(response, 200, { id, name: 'edge', cluster_name: 'berlin', status: 'ACTIVE' })
   else json(response, 503, {})
 }
 
@@ -74,7 +74,9 @@ test('once signed in it is at work, also while every other request fails, and en
 
 test('a key of another agent ends the start', async () => {
   const { started } = await starting((request, response, url) =>
-    url.pathname.endsWith('/auth/pak') ? known(request, response, url) : json(response, 200, { id, name: 'other', cluster_name: 'berlin' }),
+    url.pathname.endsWith('/auth/pak')
+      ? known(request, response, url)
+      : json(response, 200, { id: id.replace('c', 'd'), name: 'edge', cluster_name: 'berlin', status: 'ACTIVE' }),
   )
   await expect(started).rejects.toMatchObject({ code: 'wrong_identity' })
 })

@@ -1,8 +1,11 @@
-// The agent as a program: configuration → probes → cluster → broker → what stands already → loops. Composition only; each
-// opening registers its closing beside it.
+// The agent as a program: configuration → probes → cluster → Lease → what stands already → broker → loops. Composition only;
+// each opening registers its closing beside it.
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
 import type { AgentId } from '@brokkr/contract/wire.ts'
 import { BadKubeconfig } from '@brokkr/kube/kube-config.ts'
-import { startAdminServer } from '@brokkr/runtime/admin-server.ts'
+import { type Election, startElection } from '@brokkr/kube/lease.ts'
+import { jsonPage, startAdminServer } from '@brokkr/runtime/admin-server.ts'
 import { type Clock, systemClock } from '@brokkr/runtime/clock.ts'
 import { loadConfig } from '@brokkr/runtime/config.ts'
 import { ConfigError } from '@brokkr/runtime/config-error.ts'
@@ -14,9 +17,12 @@ import { checkStart } from '@brokkr/runtime/start-checks.ts'
 import { openCluster, untilClusterAnswers } from './cluster.ts'
 import { type AgentConfig, agentTable, checkAgentConfig } from './config.ts'
 import type { Follow } from './follow.ts'
+import { healthPage } from './health.ts'
+import { countedKube } from './kube-metrics.ts'
 import { Standing } from './loops/standing.ts'
 import { agentMetrics } from './metrics.ts'
-import { openBroker, signIn } from './session.ts'
+import { ensureNamespace } from './reconcile/agent-state.ts'
+import { startSession } from './start-session.ts'
 import { version } from './version.ts'
 import { startWork } from './work.ts'
 
@@ -26,26 +32,24 @@ const ignoredSections = ['broker', 'database', 'server', 'limits', 'metrics', 'p
 /** `brokkr agent`: reads the configuration, serves until a signal ends it. */
 export async function runAgent(options: { env: NodeJS.ProcessEnv; flags?: Record<string, unknown> }): Promise<void> {
   checkStart()
+  const load = () =>
+    loadConfig({ table: agentTable, env: options.env, flags: options.flags ?? {}, ignoredSections, check: checkAgentConfig })
   try {
-    const config = await loadConfig({
-      table: agentTable,
-      env: options.env,
-      flags: options.flags ?? {},
-      ignoredSections,
-      check: checkAgentConfig,
-    })
+    const config = await load()
     const { agent, log: logging } = config.value
     const log = createLog({ name: 'brokkr-agent', level: logging.level, format: logging.format })
     const lifecycle = createLifecycle({ log }, { graceMs: agent.shutdown_seconds * 1000 })
     lifecycle.listenForSignals()
-    await startAgent(config.value, { log, lifecycle, env: options.env }).catch((error: unknown) => {
+    const reload = async () => (await load()).value
+    const handle = await startAgent(config.value, { log, lifecycle, env: options.env, reload }).catch((error: unknown) => {
       // A signal that came during the start ends it in good order.
       if (!lifecycle.signal.aborted) throw error
+      return null
     })
-    await lifecycle.closed
+    await Promise.race([lifecycle.closed, ...(handle === null ? [] : [handle.failed])])
   } catch (error) {
     // One clear line, whatever failed: a configuration problem lists everything that is wrong.
-    process.stderr.write(`brokkr agent did not start: ${error instanceof Error ? error.message : String(error)}\n`)
+    process.stderr.write(`brokkr agent ended: ${error instanceof Error ? error.message : String(error)}\n`)
     process.exit(isWrongConfiguration(error) ? 78 : 1)
   }
 }
@@ -59,37 +63,104 @@ export interface AgentDeps {
   readonly lifecycle: Lifecycle
   readonly env: NodeJS.ProcessEnv
   readonly clock?: Clock
+  /** Reads the settings again; without it they stay as they were at the start. */
+  readonly reload?: () => Promise<AgentConfig>
 }
 export interface AgentHandle {
   readonly agentId: AgentId
   readonly healthPort: number
-  readonly follow: Follow
+  readonly follow: () => Follow | null
   readonly metrics: Metrics
+  /** Rejects when the agent cannot go on: a key of somebody else, or another process in its place. */
+  readonly failed: Promise<never>
   stop(): Promise<void>
 }
 
-/** Resolves when the agent is at work. Waits for the API server and the broker; what cannot become right by waiting throws. */
-export async function startAgent(config: AgentConfig, { log, lifecycle, env, clock = systemClock }: AgentDeps): Promise<AgentHandle> {
+/** Resolves when the agent is at work. Waits for the API server, the Lease and the broker; what waiting cannot mend throws. */
+export async function startAgent(config: AgentConfig, given: AgentDeps): Promise<AgentHandle> {
+  const { log, lifecycle, env, clock = systemClock, reload = () => Promise.resolve(config) } = given
   const { agent } = config
   const { signal } = lifecycle
   const metrics = createMetrics({ processMetrics: true })
   const standing = new Standing()
-  const deps = { clock, log, metrics: agentMetrics(metrics), onWaiting: (why: string) => standing.starting(why) }
+  const deps = { clock, log, metrics: agentMetrics(metrics), onWaiting: (why: string) => standing.starting(why), lifecycle, standing }
+  const view = { follow: (): Follow | null => null, refused: (): readonly string[] => [] }
+  const startedAtMs = clock.now()
   // Probes come first, so that the process is seen alive while it waits for its neighbours.
+  const health = () =>
+    healthPage({
+      clock,
+      standing,
+      startedAtMs,
+      transport: () => view.follow()?.transport ?? 'none',
+      refusedGenerators: () => view.refused(),
+    })
   const host = agent.health_host ?? (agent.kubeconfig_path === null ? '0.0.0.0' : '127.0.0.1')
-  const probes = await startAdminServer({ host, port: agent.health_port, ready: () => standing.notReady, metrics, log })
+  const probes = await startAdminServer({
+    host,
+    port: agent.health_port,
+    ready: () => standing.notReady,
+    metrics,
+    log,
+    pages: { '/health': () => jsonPage(health()) },
+  })
   lifecycle.onClose('probes', () => probes.close())
-  const { kube, namespace } = await openCluster({ clock, env }, config)
-  lifecycle.onClose('API server', () => kube.close())
+  const { kube: direct, namespace } = await openCluster({ clock, env }, config)
+  lifecycle.onClose('API server', () => direct.close())
+  const kube = countedKube(deps, direct)
   await untilClusterAnswers(deps, () => kube.discovery.refresh(signal), signal)
-  const broker = await openBroker(config)
-  lifecycle.onClose('broker', () => broker.close())
-  const session = await signIn({ ...deps, broker }, config, signal)
-  const work = await startWork({ ...deps, lifecycle, session, kube, standing }, config, namespace)
+  await untilClusterAnswers(deps, () => ensureNamespace(kube, namespace, signal), signal)
+  const election = startElection(
+    { kube: direct, clock, log },
+    { name: 'brokkr-agent', namespace, identity: `${hostname()}_${randomUUID()}`, durationMs: agent.lease_seconds * 1000 },
+  )
+  lifecycle.onClose('lease', () => election.stop())
+  await untilHeld({ clock, log, standing, election }, signal)
+  const failed = Promise.withResolvers<never>()
+  failed.promise.catch(() => undefined)
+  const session = await startSession({ ...deps, kube, election, reload, fail: failed.reject }, config, namespace)
+  watchRivals({ clock, lifecycle, election }, failed.reject)
+  const work = await startWork({ ...deps, ...session, kube }, config, namespace)
+  view.follow = work.follow
+  view.refused = work.refusedGenerators
   metrics.beforeScrape(() => work.refreshMetrics())
   standing.starting(null)
   log.info('agent ready', { agent_id: session.agentId, namespace, version, port: probes.port })
-  return { agentId: session.agentId, healthPort: probes.port, follow: work.follow, metrics, stop: () => lifecycle.close('asked to stop') }
+  return {
+    agentId: session.agentId,
+    healthPort: probes.port,
+    follow: work.follow,
+    metrics,
+    failed: failed.promise,
+    stop: () => lifecycle.close('asked to stop'),
+  }
+}
+
+const standbyToldMs = 1_000
+
+/** Until then this process only answers its probes. */
+async function untilHeld(deps: { clock: Clock; log: Log; standing: Standing; election: Election }, signal: AbortSignal): Promise<void> {
+  deps.standing.starting('standby: another process holds the Lease')
+  const told = deps.clock.setTimer(standbyToldMs, () => deps.log.info('standby', { holder: deps.election.rival }))
+  try {
+    await deps.election.whenHeld(signal)
+  } finally {
+    told.cancel()
+  }
+  deps.standing.starting('starting')
+}
+
+const rivalLookMs = 1_000
+
+/** Somebody else has taken our place while we could not renew: this process ends, and its next start waits in line. */
+function watchRivals(deps: { clock: Clock; lifecycle: Lifecycle; election: Election }, fail: (error: Error) => void): void {
+  const look = () => {
+    const { rival } = deps.election
+    if (rival !== null && !deps.lifecycle.signal.aborted) fail(new Terminal(`another process took the Lease: ${rival}`))
+    else timer = deps.clock.setTimer(rivalLookMs, look)
+  }
+  let timer = deps.clock.setTimer(rivalLookMs, look)
+  deps.lifecycle.onClose('rivals', () => timer.cancel())
 }
 
 if (import.meta.main) await runAgent({ env: process.env })

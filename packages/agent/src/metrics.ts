@@ -25,7 +25,18 @@ export function agentMetrics(metrics: Metrics) {
     superseded: metrics.counter('brokkr_agent_superseded_total', 'Attempts ended early because something newer came'),
     drifts: metrics.counter('brokkr_agent_drift_total', 'Members that another hand had touched, by what came of it', ['result']),
     spooled: metrics.gauge('brokkr_agent_events_spooled', 'Events that wait for the broker'),
-    eventsLost: metrics.counter('brokkr_agent_events_lost_total', 'Events given up, by reason', ['reason']),
+    eventsLost: metrics.counter('brokkr_agent_events_lost_total', 'Events given up or folded into a later one, by reason', ['reason']),
+    propagation: metrics.histogram('brokkr_agent_propagation_seconds', 'From the submission of a revision until it was applied here'),
+    kubeOperations: metrics.counter('brokkr_agent_kubernetes_operations_total', 'Calls to the API server', ['operation']),
+    kubeSeconds: metrics.histogram('brokkr_agent_kubernetes_operation_duration_seconds', 'Duration of calls to the API server', [
+      'operation',
+    ]),
+    lagSequences: metrics.gauge('brokkr_agent_lag_sequences', 'Revisions that are wanted and not applied, over all stacks'),
+    lagSeconds: metrics.gauge('brokkr_agent_lag_seconds', 'Age of the oldest revision that is wanted and not applied'),
+    frozen: metrics.gauge('brokkr_agent_frozen', '1 while the broker refuses the key and nothing is written'),
+    holder: metrics.gauge('brokkr_agent_lease_held', '1 while this process holds the Lease'),
+    workOrders: metrics.counter('brokkr_agent_work_orders_total', 'Work orders carried out', ['type', 'result']),
+    telemetryDropped: metrics.counter('brokkr_agent_telemetry_dropped_total', 'Log lines and events that were not sent', ['reason']),
     unsaved: metrics.gauge('brokkr_agent_manifest_unsaved', 'Stacks whose manifest is too large to be kept in the cluster'),
   }
 }

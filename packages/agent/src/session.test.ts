@@ -17,7 +17,7 @@ const env = {
 const known: Answering = (_request, response, url) =>
   url.pathname.endsWith('/auth/pak')
     ? json(response, 200, { admin: false, agent: id, generator: null, readonly: false })
-    : json(response, 200, { id, name: 'edge', cluster_name: 'berlin' })
+    : json(response, 200, { id, name: 'edge', cluster_name: 'berlin', status: 'ACTIVE' })
 
 async function signingIn(answer: Answering) {
   const server = await scriptedBroker(answer)
@@ -26,7 +26,7 @@ async function signingIn(answer: Answering) {
   const waits: string[] = []
   const stopping = new AbortController()
   const deps = { broker: await server.connect(), clock, log: silentLog, onWaiting: (why: string) => void waits.push(why) }
-  const result = signIn(deps, config, stopping.signal).then(
+  const result = signIn(deps, config, config.agent.max_retries, stopping.signal).then(
     (session) => session.agentId,
     (error: Error) => error.message,
   )
@@ -36,10 +36,7 @@ async function signingIn(answer: Answering) {
 test('the key tells who we are, and the broker’s record must be ours', async () => {
   const { result, server } = await signingIn(known)
   expect(await result).toBe(id)
-  expect(server.requests.map(({ method, url }) => `${method} ${url.pathname}`)).toEqual([
-    'POST /api/v1/auth/pak',
-    `GET /api/v1/agents/${id}`,
-  ])
+  expect(server.requests.map(({ method, url }) => `${method} ${url.pathname}`)).toEqual(['POST /api/v1/auth/pak', 'GET /api/v1/agents/'])
 })
 
 test.each([
@@ -47,7 +44,11 @@ test.each([
   ['another name', { agent: id }, { name: 'other', cluster_name: 'berlin' }, 'belongs to agent other of cluster berlin'],
   ['another cluster', { agent: id }, { name: 'edge', cluster_name: 'paris' }, 'but the configuration says edge of berlin'],
 ])('%s ends the start', async (_what, pak, agent, message) => {
-  const { result } = await signingIn((_request, response, url) => json(response, 200, url.pathname.endsWith('/auth/pak') ? pak : agent))
+  const { result } = await signingIn((_request, response, url) => {
+    if (url.pathname.endsWith('/auth/pak')) return json(response, 200, pak)
+    if (url.pathname.endsWith('/agents/')) return json(response, 404, { code: 'agent_not_found', message: 'no such agent' })
+    return json(response, 200, { id, status: 'ACTIVE', ...agent })
+  })
   expect(await result).toContain(message)
 })
 
@@ -75,5 +76,5 @@ test('a refused key is not given up: somebody may renew it', async () => {
     else known(_request, response, server.requests.at(-1)!.url)
   })
   expect(await settled(result, clock)).toBe(id)
-  expect(waits).toContain('the broker refuses the key')
+  expect(waits[0]).toContain('the broker refuses the key')
 })

@@ -62,7 +62,13 @@ describe('a list and what follows it', () => {
     expect(looks(effects)).toEqual([1, 2, 3])
     expect(effects.at(-1)).toEqual({
       do: 'verified',
-      list: { mentioned: new Set([stackId(1), stackId(2), stackId(3)]), dels: new Set(), allowRemovals: null },
+      list: {
+        mentioned: new Set([stackId(1), stackId(2), stackId(3)]),
+        dels: new Set(),
+        allowRemovals: null,
+        epoch: epochs[0],
+        isNewHistory: false,
+      },
     })
     expect(running(map)).toEqual({ 'stack-1': '7 a: 7', 'stack-2': '3 -', '': '4 -' })
     expect([map.cursor, map.epoch]).toEqual(['after-list', epochs[0]])
@@ -96,7 +102,7 @@ describe('a list and what follows it', () => {
     const effects = follow(map, [hello({ reason: 'digest' }), begin({ allow_removals: 2 }), ...next, end(next)])
     expect(effects.at(-1)).toEqual({
       do: 'verified',
-      list: { mentioned: new Set([stackId(1)]), dels: new Set([stackId(2)]), allowRemovals: 2 },
+      list: { mentioned: new Set([stackId(1)]), dels: new Set([stackId(2)]), allowRemovals: 2, epoch: epochs[0], isNewHistory: false },
     })
     expect(leaving(map)).toEqual({ 2: 'untargeted undecided', 3: 'absent undecided' })
     expect(map.levels.level(stackId(3))).toMatchObject({ do: 'run', isHeld: false })

@@ -58,7 +58,10 @@ export class Connection {
         if (frame.cursor !== null) this.#gate.offer(frame.cursor)
         return [{ do: 'bye', reason: frame.reason, retryAfterMs: frame.retry_after_ms }]
       case 'look':
+        return [{ do: 'ask', what: frame.what, spreadMs: frame.spread_ms }]
       case 'ping':
+      // Pointers belong to watches; on a stream they say nothing.
+      case 'change':
         return []
       default:
         return frame satisfies never
@@ -82,7 +85,6 @@ export class Connection {
     this.#epoch = frame.epoch
     // The map of another history stays as it is until a complete list of the new one is here.
     if (isNewEpoch && !this.#map.levels.isEmpty) this.#target = new Levels()
-    else this.#map.epoch = frame.epoch
     return [{ do: 'session', session: frame.session, isNewEpoch }]
   }
 
@@ -170,7 +172,8 @@ export class Connection {
     if (!snapshot?.end || snapshot.isWaiting) return []
     this.#snapshot = null
     if (!snapshot.isComplete(this.#map.levels.summary())) return [{ do: 'unverified' }]
-    const list = snapshot.verified(this.#map.levels.wanted.keys())
+    const isNewHistory = this.#map.epoch !== null && this.#map.epoch !== this.#epoch
+    const list = snapshot.verified(this.#map.levels.wanted.keys(), { epoch: this.#epoch, isNewHistory })
     const looks = this.#adopt(snapshot, list)
     this.#map.cursor = snapshot.end.cursor
     this.#gate.done(snapshotGate)

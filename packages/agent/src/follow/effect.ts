@@ -13,6 +13,8 @@ export type Effect =
   | { readonly do: 'ignored'; readonly reason: 'older' | 'same' }
   | { readonly do: 'verified'; readonly list: Verified }
   | { readonly do: 'session'; readonly session: number; readonly isNewEpoch: boolean }
+  /** Something of ours at the broker may have changed: read it there. */
+  | { readonly do: 'ask'; readonly what: string; readonly spreadMs: number }
   | { readonly do: 'unverified' }
   | { readonly do: 'bye'; readonly reason: string; readonly retryAfterMs: number }
 

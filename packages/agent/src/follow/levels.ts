@@ -105,4 +105,8 @@ export class Levels {
 }
 
 const isSame = (a: WantedStack, b: WantedStack): boolean =>
-  a.rev === b.rev && a.drift === b.drift && a.stackName === b.stackName && a.line?.id === b.line?.id && a.object?.id === b.object?.id
+  a.rev === b.rev && a.drift === b.drift && a.stackName === b.stackName && isSameObject(a.line, b.line) && isSameObject(a.object, b.object)
+
+type Named = { readonly id: string; readonly checksum: string } | null
+/** By content too: objects never change, so another checksum under the same id is damage, and the later word mends it. */
+const isSameObject = (a: Named, b: Named): boolean => a?.id === b?.id && a?.checksum === b?.checksum

@@ -9,7 +9,7 @@ const ended = (end: StreamEnd, change: Partial<Ended> = {}): Ended => ({
   ...change,
 })
 const refused = (status: number, code = 'x', retryAfterMs?: number): StreamEnd => ({ how: 'refused', status, code, retryAfterMs })
-const two = { failures: 2, broken: 0 }
+const two = { failures: 2, broken: 0, mute: 0 }
 
 test.each([
   [
@@ -23,7 +23,7 @@ test.each([
     'a stream that held for a minute begins anew',
     two,
     ended({ how: 'lost' }, { lastedMs: 60_000 }),
-    { backoffAttempt: 0, standing: { failures: 1, broken: 0 } },
+    { backoffAttempt: 0, standing: { failures: 1, broken: 0, mute: 0 } },
   ],
   [
     'a bye is obeyed to the millisecond',
@@ -40,6 +40,26 @@ test.each([
   ['a bye that asks for a year is bounded', two, ended({ how: 'bye', retryAfterMs: 3e10 }), { atLeastMs: 300_000 }],
   ['an unproven list is asked for again, without cursor', two, ended({ how: 'unverified' }), { backoffAttempt: 2, cursor: 'drop' }],
   ['a list that we asked for ourselves comes at once', two, ended({ how: 'asked' }), { backoffAttempt: null, cursor: 'drop' }],
+  [
+    'a stream that shows nothing is tried once more',
+    freshStanding,
+    ended({ how: 'mute' }, { lastedMs: 30_000 }),
+    { cursor: 'keep', transport: 'stream', standing: { failures: 1, broken: 0, mute: 1 } },
+  ],
+  ['the second one in a row makes it a long poll', { failures: 1, broken: 0, mute: 1 }, ended({ how: 'mute' }), { transport: 'longpoll' }],
+  [
+    'a broker that is away in between says nothing about streams',
+    { failures: 1, broken: 0, mute: 1 },
+    ended({ how: 'lost' }),
+    { standing: { failures: 2, broken: 0, mute: 1 }, transport: 'stream' },
+  ],
+  [
+    'a stream that showed frames begins the count anew',
+    { failures: 1, broken: 0, mute: 1 },
+    ended({ how: 'silent' }),
+    { standing: { failures: 2, broken: 0, mute: 0 } },
+  ],
+  ['a long poll is followed by the next', two, ended({ how: 'polled' }), { backoffAttempt: null, standing: freshStanding, cursor: 'keep' }],
   ['no such path means polling', two, ended(refused(404)), { transport: 'poll' }],
   ['no such method means polling', two, ended(refused(405)), { transport: 'poll' }],
   ['not implemented means polling', two, ended(refused(501)), { transport: 'poll' }],
@@ -70,6 +90,6 @@ test('the third broken stream in a row without a newer cursor is followed by one
     return next.cursor
   })
   expect(cursors).toEqual(['keep', 'keep', 'drop', 'keep'])
-  const moved = nextTry({ failures: 2, broken: 2 }, ended({ how: 'broken' }, { hasMoved: true }))
+  const moved = nextTry({ failures: 2, broken: 2, mute: 0 }, ended({ how: 'broken' }, { hasMoved: true }))
   expect(moved.cursor).toBe('keep')
 })

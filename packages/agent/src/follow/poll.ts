@@ -15,7 +15,20 @@ export type Polled =
   | { readonly is: 'unchanged' }
   | { readonly is: 'list'; readonly stacks: readonly WantedStack[]; readonly isComplete: boolean; readonly etag: string | null }
 
-const Items = z.array(TargetStateItem)
+/** A broker of the first version names neither rev nor drift; its sequence ids only grow, so they stand for the rev. */
+const Item = TargetStateItem.pick({
+  id: true,
+  stack_id: true,
+  sequence_id: true,
+  yaml_content: true,
+  yaml_checksum: true,
+  is_deletion_marker: true,
+}).extend({
+  stack_name: TargetStateItem.shape.stack_name.default(''),
+  rev: TargetStateItem.shape.rev.optional(),
+  drift: TargetStateItem.shape.drift.default('heal'),
+})
+const Items = z.array(Item)
 
 export async function poll(deps: { client: Client }, agentId: AgentId, etag: string | null, signal: AbortSignal): Promise<Polled> {
   const headers = etag === null ? {} : { 'if-none-match': etag }
@@ -40,15 +53,15 @@ export function takePolled(
   if (!isComplete) return news.map(({ stackId }) => ({ do: 'look', stackId }))
   const mentioned = new Set(stacks.map(({ stackId }) => stackId))
   const looks = map.replace(levels).map((stackId: StackId) => ({ do: 'look', stackId }) as const)
-  return [...looks, { do: 'verified', list: { mentioned, dels: new Set(), allowRemovals: null } }]
+  return [...looks, { do: 'verified', list: { mentioned, dels: new Set(), allowRemovals: null, epoch: null, isNewHistory: false } }]
 }
 
-function stackOf(item: TargetStateItem): WantedStack {
+function stackOf(item: z.output<typeof Item>): WantedStack {
   const { id, sequence_id: sequenceId, is_deletion_marker: isMarker } = item
   const object = holdObject({ id, sequenceId, isMarker }, item.yaml_content)
   if (object.checksum !== item.yaml_checksum) throw new Retryable(`the content of object ${id} does not have the checksum that was named`)
   const line = { id: object.id, checksum: object.checksum }
-  return { stackId: item.stack_id, stackName: item.stack_name, rev: item.rev, drift: item.drift, line, object }
+  return { stackId: item.stack_id, stackName: item.stack_name, rev: item.rev ?? item.sequence_id, drift: item.drift, line, object }
 }
 
 const digestOf = (stacks: readonly WantedStack[]): string =>

@@ -11,6 +11,10 @@ export interface Verified {
   /** Named as to be removed. */
   readonly dels: ReadonlySet<StackId>
   readonly allowRemovals: number | null
+  /** The history it belongs to; null: a polled list does not say. */
+  readonly epoch: string | null
+  /** The history that was followed before was another one. */
+  readonly isNewHistory: boolean
 }
 
 export class Snapshot {
@@ -52,8 +56,9 @@ export class Snapshot {
     return count === this.#end.count && digest === this.#end.digest
   }
 
-  verified(known: Iterable<StackId>): Verified {
+  verified(known: Iterable<StackId>, history: Pick<Verified, 'epoch' | 'isNewHistory'>): Verified {
     return {
+      ...history,
       mentioned: new Set([...(this.#end?.unchanged ? known : this.#lines.keys()), ...this.touched]),
       dels: new Set([...this.dels.keys()].filter((stackId) => !this.touched.has(stackId))),
       allowRemovals: this.allowRemovals,

@@ -17,6 +17,15 @@ export interface StreamRequest {
   readonly reason?: string
   readonly count?: number
   readonly digest?: string
+  /** `25s`: a long poll. */
+  readonly wait?: string
+}
+export interface StreamTimes {
+  /** Without the first frame for so long, the stream is held back somewhere. */
+  readonly firstMs: number
+  /** Without another frame for so long, it is dead. */
+  readonly deadMs: number
+  readonly signal: AbortSignal
 }
 /** The broker answered, and it was no. */
 export class StreamRefused extends Error {
@@ -38,14 +47,19 @@ export class StreamSilent extends Error {
   override readonly name = 'StreamSilent'
 }
 
+/** Accepted, and yet no frame: somebody on the way keeps what the broker sends. */
+export class StreamMute extends Error {
+  override readonly name = 'StreamMute'
+}
+
 /** Frames as they come; null for a type this release does not know. Ends when the broker ends it. Leaving the loop closes it. */
 export async function* readStream(
   deps: { broker: Pick<BrokerHttp, 'open'>; clock: Clock },
   request: StreamRequest,
-  options: { deadMs: number; signal: AbortSignal },
+  options: StreamTimes,
 ): AsyncGenerator<Frame | null> {
   const dead = new AbortController()
-  const silence = startSilence(deps.clock, options.deadMs, dead)
+  const silence = startSilence(deps.clock, options, dead)
   const { agentId, ...query } = request
   const path = fillPath(agentStream.path, { id: agentId }) + queryText(query)
   try {
@@ -79,13 +93,12 @@ function frameOf(line: string): Frame | null {
   }
 }
 
-function startSilence(clock: Clock, deadMs: number, dead: AbortController): { touch(): void; stop(): void } {
-  const fire = (): void => dead.abort(new StreamSilent(`no frame came for ${deadMs} ms`))
-  let timer = clock.setTimer(deadMs, fire)
+function startSilence(clock: Clock, { firstMs, deadMs }: StreamTimes, dead: AbortController): { touch(): void; stop(): void } {
+  let timer = clock.setTimer(firstMs, () => dead.abort(new StreamMute(`no frame came at all within ${firstMs} ms`)))
   return {
     touch: () => {
       timer.cancel()
-      timer = clock.setTimer(deadMs, fire)
+      timer = clock.setTimer(deadMs, () => dead.abort(new StreamSilent(`no frame came for ${deadMs} ms`)))
     },
     stop: () => timer.cancel(),
   }

@@ -1,26 +1,17 @@
 import { randomUUID } from 'node:crypto'
 import type { NewAgentEvent } from '@brokkr/contract/event.ts'
-import type { Frame } from '@brokkr/contract/stream.ts'
-import type { StackId } from '@brokkr/contract/wire.ts'
-import { systemClock as clock } from '@brokkr/runtime/clock.ts'
-import { silentLog as log } from '@brokkr/runtime/log.ts'
-import { createMetrics } from '@brokkr/runtime/metrics.ts'
 import { cluster } from '@brokkr/testing/kube.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { Connection } from '../follow/connection.ts'
-import { WantedMap } from '../follow/wanted-map.ts'
-import { agentMetrics } from '../metrics.ts'
-import { startDriftWatch } from '../reconcile/drift.ts'
-import { Outbox } from '../reconcile/outbox.ts'
+import { type AgentWorld, manifest, startAgentWorld } from '../test-parts/agent-world.ts'
 import { begin, del, end, epochs, hello, marker, put } from '../test-parts/frames.ts'
 import { CONFIG_MAP, configMap, described, type ReconcileWorld, reconcileWorld } from '../test-parts/reconcile-world.ts'
-import { Deployments } from './deployments.ts'
 
 let at: Awaited<ReturnType<typeof cluster>>
 let world: ReconcileWorld
 let namespace: string
-let agent: Awaited<ReturnType<typeof startAgent>>
+let agent: AgentWorld
+let seen = 0
 beforeAll(async () => {
   at = await cluster()
 })
@@ -28,70 +19,21 @@ beforeEach(async () => {
   world = await reconcileWorld(at)
   namespace = await at.namespace()
   agent = await startAgent()
+  seen = 0
 })
 afterEach(() => agent.stop())
 
-/** Everything of the agent behind the stream; frames come from the test. */
-async function startAgent(map = new WantedMap()) {
-  const numbers = createMetrics()
-  const deps = { ...world.restarted(), metrics: agentMetrics(numbers) }
-  const { metrics } = deps
-  const outbox = new Outbox({ metrics })
-  const deployments: Deployments = new Deployments(
-    { map: () => map, drift: () => drift, reconcile: deps, outbox, agentId: world.agentId as never, clock, log, metrics },
-    { concurrency: 10, attemptMs: 60_000, retryMaxMs: 1_000 },
-  )
-  for (const { stackId, parent } of await deps.parents.all(AbortSignal.timeout(30_000))) {
-    deps.members.set(stackId, parent.set.members)
-    if (parent.state) deployments.found(stackId as StackId, parent.state)
-  }
-  const drift = startDriftWatch({ kube: deps.kube, clock, log, members: deps.members, clean: deps.clean }, world.agentId, (stackId, key) =>
-    deployments.suspect(stackId as StackId, key),
-  )
-  deployments.start()
-  const tell = (...frames: readonly Frame[]) => {
-    const connection = new Connection(map)
-    for (const effect of frames.flatMap((frame) => connection.take(frame))) {
-      if (effect.do === 'look') deployments.look(effect.stackId)
-      if (effect.do === 'verified') deployments.verified(effect.list)
-    }
-  }
-  return {
-    map,
-    outbox,
-    deployments,
-    list: (...frames: Parameters<typeof end>[0]) => tell(hello(), begin(), ...frames, end(frames)),
-    live: (...frames: readonly Frame[]) => tell(hello({ mode: 'resume' }), ...frames),
-    tell,
-    drifts: async (result: string) =>
-      Number(/\S+$/.exec((await numbers.text()).split('\n').find((line) => line.includes(`drift_total{result="${result}"}`)) ?? '0')?.[0]),
-    stop: async () => {
-      await deployments.stop()
-      await drift.stop()
-    },
-  }
-}
+const startAgent = () => startAgentWorld(world)
 
-const manifest = (...maps: readonly object[]) => maps.map((each) => JSON.stringify(each)).join('\n---\n')
 const map = (name: string, data: Record<string, unknown> = {}, metadata: object = {}) => configMap(namespace, name, data, metadata)
 const find = (name: string) => world.kube.find({ ...CONFIG_MAP, namespace, name })
-const rowOf = (n: number) => agent.outbox.nextRows(1000).find(({ stack_id }) => stack_id.endsWith(`-${String(n).padStart(12, '0')}`))
-const reported = (n: number, phase: string, rev: number) =>
-  waitFor(
-    `stack ${n} to be ${phase} at rev ${rev}`,
-    () => {
-      const row = rowOf(n)
-      return row?.phase === phase && row.rev === rev ? row : undefined
-    },
-    { onTimeout: () => JSON.stringify(agent.outbox.nextRows(10)) },
-  )
+const rowOf = (n: number) => agent.rowOf(n)
+const reported = (n: number, phase: string, rev: number) => agent.reported(n, phase, rev)
 function takeEvents(): NewAgentEvent[] {
-  const all: NewAgentEvent[] = []
-  for (let event = agent.outbox.nextEvent(); event; event = agent.outbox.nextEvent()) {
-    all.push(event)
-    agent.outbox.eventDone(event)
-  }
-  return all
+  const all = agent.events()
+  const taken = all.slice(seen)
+  seen = all.length
+  return taken
 }
 const events = () => takeEvents().map(({ event_type, status, sequence_id }) => `${event_type} ${status} ${sequence_id}`)
 const eventIds = () => new Set(takeEvents().map(({ id, event_type }) => `${event_type} ${id}`))
@@ -105,7 +47,7 @@ test('what is put stands, what is put anew changes, what a marker names goes; ea
   expect(events()).toEqual(['APPLIED SUCCESS 1', 'UPDATED SUCCESS 2'])
   agent.live(marker(1, 3))
   await waitFor('a and b to go', async () => !(await find('a')) && !(await find('b')))
-  await waitFor('the event', () => agent.outbox.nextEvent())
+  await waitFor('the event', () => agent.outbox.allEvents()[0])
   // The row waits for its event: the broker takes events of a removed stack no more.
   expect(rowOf(1)?.phase).not.toBe('removed')
   expect(events()).toEqual(['DELETED SUCCESS 3'])
@@ -120,6 +62,7 @@ test('a restarted agent writes nothing unchanged, tells its rows again, and the 
   await agent.stop()
   world.writes.length = 0
   agent = await startAgent()
+  seen = 0
   agent.list(...frames)
   await Promise.all([reported(1, 'applied', 1), reported(2, 'applied', 1)])
   expect(world.writes).toEqual([])
@@ -233,11 +176,14 @@ test('after a restart what the list does not mention is removed only through the
   await Promise.all([reported(1, 'applied', 1), reported(2, 'applied', 1)])
   await agent.stop()
   agent = await startAgent()
-  // Empty, complete, of another history: all by silence.
-  agent.tell(hello({ epoch: epochs[1] }), begin(), end([]))
+  seen = 0
+  // Empty and complete: all by silence.
+  agent.tell(hello(), begin(), end([]))
   await Promise.all([reported(1, 'held', 1), reported(2, 'held', 1)])
   expect([await find('a'), await find('b')].map((found) => found !== undefined)).toEqual([true, true])
-  agent.list(put(1, 1, manifest(map('a'))))
+  // What another history never knew waits for a person, however little it is; a removal that the list names does not.
+  const listed = [put(1, 1, manifest(map('a'))), del(2, 1)] as const
+  agent.tell(hello({ epoch: epochs[1] }), begin(), ...listed, end(listed))
   await waitFor('b to go', async () => !(await find('b')))
   expect(await find('a')).toBeDefined()
 })

@@ -1,6 +1,7 @@
 // Brings every stack to its level and keeps it there: woken by news, by another hand in the cluster, by a timer. One turn looks
 // at the level, carries it out, and tells what came of it. No Kubernetes detail here.
 import type { AgentId, StackId } from '@brokkr/contract/wire.ts'
+import type { Member } from '@brokkr/kube/applyset.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import { toError } from '@brokkr/runtime/errors.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
@@ -9,15 +10,19 @@ import type { Level } from '../follow/levels.ts'
 import type { Verified } from '../follow/snapshot.ts'
 import type { WantedMap } from '../follow/wanted-map.ts'
 import type { AgentMetrics } from '../metrics.ts'
+import { namespacesOf } from '../policy.ts'
+import { Arrivals } from '../reconcile/arrivals.ts'
 import type { ReconcileDeps } from '../reconcile/deps.ts'
 import type { DriftWatch } from '../reconcile/drift.ts'
+import { DriftFights } from '../reconcile/drift-fights.ts'
 import { applyStack } from '../reconcile/execute.ts'
 import type { Outbox } from '../reconcile/outbox.ts'
 import { type Outcome, stopped } from '../reconcile/outcome.ts'
 import { problemOfError } from '../reconcile/problem.ts'
 import { removeStack } from '../reconcile/remove.ts'
 import type { StackState } from '../reconcile/stack-parents.ts'
-import { Removals } from './removals.ts'
+import { type RefusalCode, type WritePermit, WriteRefused } from '../write-permit.ts'
+import { type HistoryRecord, Removals } from './removals.ts'
 import { AttemptTimeout, StackQueue, type StackQueueOptions, Superseded, type Turn } from './stack-queue.ts'
 import { type Acting, StackTeller } from './stack-teller.ts'
 
@@ -25,11 +30,17 @@ export interface DeploymentsDeps {
   readonly map: () => WantedMap
   readonly drift: () => Pick<DriftWatch, 'pause' | 'resume'>
   readonly reconcile: ReconcileDeps
+  readonly permit: Pick<WritePermit, 'refusal'>
+  readonly history: HistoryRecord
   readonly outbox: Outbox
   readonly agentId: AgentId
   readonly clock: Clock
   readonly log: Log
   readonly metrics: AgentMetrics
+  /** How often within so long the same field must be healed to count as a fight. */
+  readonly fightMs: () => number
+  /** An attempt has ended, so the stack may be doing better or worse. */
+  readonly onEnded?: (stackId: StackId) => void
 }
 /** Between two healings of one stack: a fight with another controller must not become a loop without pause. */
 const healPauseMs = 1_000
@@ -44,12 +55,17 @@ export class Deployments {
   readonly #queue: StackQueue
   readonly #teller: StackTeller
   readonly #removals: Removals
+  readonly #arrivals: Arrivals
+  readonly #fights: DriftFights
   readonly #suspicions = new Map<StackId, Suspicion>()
 
   constructor(deps: DeploymentsDeps, options: StackQueueOptions) {
     this.#deps = deps
     this.#queue = new StackQueue(deps, options)
     this.#teller = new StackTeller(deps)
+    this.#fights = new DriftFights(deps.fightMs)
+    const mayWatch = () => namespacesOf(deps.reconcile.settings.policy) === null
+    this.#arrivals = new Arrivals({ ...deps, kube: deps.reconcile.kube, mayWatch }, (stackId) => this.#queue.retryNow(stackId))
     this.#removals = new Removals({
       ...deps,
       owned: (signal) => deps.reconcile.parents.owned(signal),
@@ -69,16 +85,46 @@ export class Deployments {
   /** The level of the stack may have changed. */
   look(stackId: StackId): void {
     this.#teller.newLevel(stackId)
-    this.#queue.newLevel(stackId, this.#level(stackId).do === 'remove' ? 'remove' : 'apply')
+    const wants = this.#level(stackId).do === 'remove' ? 'remove' : 'apply'
+    // Whoever wants what this stack still has takes it over first, so that it is never absent.
+    if (wants === 'remove') for (const other of this.#standingInLine()) this.#queue.newLevel(other, 'apply')
+    this.#queue.newLevel(stackId, wants)
   }
 
   /** A member was changed or taken away by another hand. */
   suspect(stackId: StackId, key: string): void {
     const level = this.#level(stackId)
-    if (level.do !== 'run' || level.stack.drift !== 'heal') return
+    if (level.do !== 'run' || level.stack.drift === 'off') return
+    this.#suspicionOf(stackId).keys.add(key)
+    this.#lookAtSuspects(stackId)
+  }
+
+  /** Every member is compared again, as if each were suspected. */
+  verify(stackId: StackId): void {
+    const level = this.#level(stackId)
+    if (level.do !== 'run' || level.stack.drift === 'off') return
     const suspicion = this.#suspicionOf(stackId)
-    suspicion.keys.add(key)
-    this.#queue.again(stackId, Math.max(0, suspicion.healedAtMs + healPauseMs - this.#deps.clock.monotonicMs()))
+    for (const key of this.#deps.reconcile.members.keysOf(stackId)) suspicion.keys.add(key)
+    this.#lookAtSuspects(stackId)
+  }
+
+  /** Something that held the stack back may be gone, as after an approval. */
+  again(stackId: StackId): void {
+    this.#queue.retryNow(stackId)
+  }
+
+  /** Stacks that wait for a look or have one. */
+  get depth(): number {
+    return this.#queue.depth
+  }
+
+  /** Stacks that run, with the object that is in force and their members. */
+  running(): { stackId: StackId; objectId: string; members: readonly Member[] }[] {
+    const { members } = this.#deps.reconcile
+    return [...this.#deps.map().levels.wanted.keys()].flatMap((stackId) => {
+      const objectId = this.#teller.inForce(stackId)
+      return objectId === null ? [] : [{ stackId, objectId, members: members.membersOf(stackId) }]
+    })
   }
 
   verified(list: Verified): void {
@@ -93,13 +139,23 @@ export class Deployments {
     return all.length
   }
 
+  /** Whether we may write has changed: what runs ends, or everything that was missed is looked at. */
+  permitChanged(): void {
+    const { refusal } = this.#deps.permit
+    if (refusal !== null) this.#queue.interrupt(new WriteRefused(refusal))
+    this.lookAtAll()
+  }
+
   async stop(): Promise<void> {
     this.#removals.stop()
+    await this.#arrivals.stop()
     await this.#queue.stop()
   }
 
   async #turn(stackId: StackId, signal: AbortSignal): Promise<Turn> {
     const level = this.#level(stackId)
+    const { refusal } = this.#deps.permit
+    if (refusal !== null && level.do !== 'nothing') return this.#refused(stackId, refusal)
     switch (level.do) {
       case 'nothing':
         this.#forget(stackId)
@@ -115,33 +171,61 @@ export class Deployments {
     }
   }
 
+  /** Nothing is tried; whoever lets us write again has everything looked at. */
+  #refused(stackId: StackId, refusal: RefusalCode): Turn {
+    if (refusal === 'paused') this.#teller.paused(stackId, this.#level(stackId))
+    return { next: 'done' }
+  }
+
   async #act(stackId: StackId, level: Acting, signal: AbortSignal): Promise<Turn> {
     const { clock, drift, metrics } = this.#deps
     const startedMs = clock.monotonicMs()
     const suspects = this.#takeSuspects(stackId)
     drift().pause(stackId)
     try {
-      const outcome = await this.#carryOut(stackId, level, suspects, signal)
+      const tried = await this.#carryOut(stackId, level, suspects, signal)
+      // What stood in its way may be on its way out by now, and waits only for this attempt.
+      const isInLine = tried !== null && isOwnedByOther(tried) && this.#hasLeaving()
+      const outcome = isInLine ? await this.#carryOut(stackId, level, suspects, signal) : tried
       const tookMs = clock.monotonicMs() - startedMs
       metrics.reconciles.observe({ result: outcome?.phase ?? 'superseded' }, tookMs / 1000)
-      if (suspects.size > 0) this.#looked(stackId, outcome, suspects)
+      this.#looked(stackId, outcome, suspects)
+      const { refusal } = this.#deps.permit
+      // What failed because we may not write any more is no failure of the stack.
+      if (refusal !== null && outcome?.phase !== 'applied' && outcome?.phase !== 'removed') return this.#refused(stackId, refusal)
       if (outcome === null) return { next: 'done' }
-      const turn = this.#teller.ended(stackId, level, outcome, tookMs)
+      this.#arrivals.set(stackId, 'problem' in outcome ? outcome.problem.waitsFor : undefined)
+      const fight = this.#fights.describe(stackId, clock.monotonicMs())
+      const turn = this.#teller.ended(stackId, level, outcome, { tookMs, fight })
       if (outcome.phase === 'removed') this.#gone(stackId, level)
+      // Those over which we fight had to rest; what failed comes back by itself.
+      if (outcome.phase === 'applied' && this.#suspicionOf(stackId).keys.size > 0) this.#lookAtSuspects(stackId)
       return turn
     } finally {
       drift().resume(stackId)
+      this.#deps.onEnded?.(stackId)
     }
   }
 
   /** Null: something newer came, or the agent stops. */
   async #carryOut(stackId: StackId, level: Acting, suspects: ReadonlySet<string>, signal: AbortSignal): Promise<Outcome | null> {
-    const { reconcile, log, metrics } = this.#deps
+    const { reconcile, log, metrics, clock } = this.#deps
+    const resting = this.#fights.resting(stackId, clock.monotonicMs())
     try {
       if (level.do === 'remove') return await removeStack(reconcile, stackId, signal)
       this.#teller.underWay(level)
       const { stack, object } = level
-      return await applyStack(reconcile, { stackId, rev: stack.rev, drift: stack.drift, object, text: textOf(object), suspects }, signal)
+      const task = {
+        stackId,
+        rev: stack.rev,
+        drift: stack.drift,
+        object,
+        text: textOf(object),
+        suspects,
+        resting,
+        isLeaving: (id: string) => this.#isLeaving(id),
+      }
+      return await applyStack(reconcile, task, signal)
     } catch (error) {
       if (signal.reason instanceof AttemptTimeout) return stopped({ phase: 'failed', code: 'timeout', message: signal.reason.message })
       if (signal.reason instanceof Superseded) metrics.superseded.inc()
@@ -151,32 +235,61 @@ export class Deployments {
     }
   }
 
+  #isLeaving(stackId: string): boolean {
+    return this.#deps.map().levels.leaving.get(stackId as StackId)?.decision === 'decided'
+  }
+
+  #hasLeaving(): boolean {
+    return [...this.#deps.map().levels.leaving.values()].some(({ decision }) => decision === 'decided')
+  }
+
+  /** Stacks that could not have what another one holds. */
+  #standingInLine(): StackId[] {
+    const { outbox, map } = this.#deps
+    return [...map().levels.wanted.keys()].filter((stackId) => outbox.newest(stackId)?.code === 'owned_by_other_stack')
+  }
+
   #looked(stackId: StackId, outcome: Outcome | null, suspects: ReadonlySet<string>): void {
     const { clock, log, metrics } = this.#deps
+    const drift = outcome?.phase === 'applied' ? outcome.drift : null
+    if (suspects.size === 0 && drift === null) return
     const suspicion = this.#suspicionOf(stackId)
     if (outcome?.phase !== 'applied') for (const key of suspects) suspicion.keys.add(key)
     if (outcome === null) return
     suspicion.healedAtMs = clock.monotonicMs()
-    const isHealed = outcome.objects.some(({ operation }) => operation === 'created' || operation === 'updated')
-    metrics.drifts.inc({ result: outcome.phase !== 'applied' ? 'failed' : isHealed ? 'healed' : 'none' })
-    if (isHealed) log.info('healed', { stack_id: stackId, suspects: suspects.size, phase: outcome.phase })
+    metrics.drifts.inc({ result: resultOf(outcome) })
+    if (!drift?.isHealed) return
+    this.#fights.healed(stackId, drift.changes, clock.monotonicMs())
+    log.info('healed', { stack_id: stackId, suspects: suspects.size, fields: drift.changes.length })
+  }
+
+  /** At once, but not faster than the pause between two healings, nor before a fight has rested. */
+  #lookAtSuspects(stackId: StackId): void {
+    const { keys, healedAtMs } = this.#suspicionOf(stackId)
+    const nowMs = this.#deps.clock.monotonicMs()
+    const rests = [...keys].map((key) => this.#fights.restMs(stackId, key, nowMs))
+    this.#queue.again(stackId, Math.max(0, healedAtMs + healPauseMs - nowMs, Math.min(...rests)))
   }
 
   /** A marker stays wanted; a stack that left is forgotten. */
   #gone(stackId: StackId, level: Acting): void {
     if (level.do === 'remove' && level.marker === null) this.#deps.map().levels.forget(stackId)
     this.#suspicions.delete(stackId)
+    this.#fights.forget(stackId)
   }
 
   #forget(stackId: StackId): void {
     this.#teller.forget(stackId)
     this.#suspicions.delete(stackId)
+    this.#fights.forget(stackId)
+    this.#arrivals.set(stackId, undefined)
   }
 
   #takeSuspects(stackId: StackId): ReadonlySet<string> {
-    const keys = this.#suspicions.get(stackId)?.keys
-    const taken = new Set(keys)
-    keys?.clear()
+    const keys = this.#suspicions.get(stackId)?.keys ?? new Set<string>()
+    const resting = this.#fights.resting(stackId, this.#deps.clock.monotonicMs())
+    const taken = new Set([...keys].filter((key) => !resting.has(key)))
+    for (const key of taken) keys.delete(key)
     return taken
   }
 
@@ -192,3 +305,11 @@ export class Deployments {
     return fresh
   }
 }
+
+function resultOf(outcome: Outcome): string {
+  if (outcome.phase !== 'applied') return 'failed'
+  if (outcome.drift === null) return 'none'
+  return outcome.drift.isHealed ? 'healed' : 'reported'
+}
+
+const isOwnedByOther = (outcome: Outcome): boolean => 'problem' in outcome && outcome.problem.code === 'owned_by_other_stack'

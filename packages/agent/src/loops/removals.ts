@@ -10,9 +10,16 @@ import type { WantedMap } from '../follow/wanted-map.ts'
 import type { AgentMetrics } from '../metrics.ts'
 import { guardRemovals } from '../reconcile/guard.ts'
 
+/** Which history of the broker was followed last, and which of our stacks it did not know when it began; kept across restarts. */
+export interface HistoryRecord {
+  readonly orphans: ReadonlySet<string>
+  save(change: { epoch?: string; orphans: ReadonlySet<string> }): Promise<void>
+}
+
 export interface RemovalDeps {
   readonly map: () => WantedMap
   readonly owned: (signal: AbortSignal) => Promise<ReadonlySet<string>>
+  readonly history: HistoryRecord
   readonly clock: Clock
   readonly log: Log
   readonly metrics: AgentMetrics
@@ -42,7 +49,9 @@ export class Removals {
   }
 
   async #judge(list: Verified, signal: AbortSignal): Promise<void> {
-    const owned = await this.#owned(signal)
+    const owned = await this.#until('the inventories cannot be listed', () => this.#deps.owned(signal), signal)
+    // Written down before anything is decided: a restart in between must not forget it.
+    const orphans = await this.#until('our own record cannot be written', () => this.#orphans(list, owned), signal)
     signal.throwIfAborted()
     const { levels } = this.#deps.map()
     const open = [...levels.leaving.values()].filter(({ decision }) => decision !== 'decided').map(({ stackId }) => stackId)
@@ -52,12 +61,27 @@ export class Removals {
     const silent = new Set(
       [...owned, ...open].filter((stackId) => isOpen(stackId) && !dels.has(stackId as StackId) && !this.#isDecided(stackId as StackId)),
     )
-    const verdict = guardRemovals({ owned, dels, silent, allowRemovals: list.allowRemovals })
+    const verdict = guardRemovals({ owned, dels, silent, orphans, allowRemovals: list.allowRemovals })
     if (verdict.hold.length > 0)
       this.#deps.log.warn('removal held by the guard', { held: verdict.hold.length, owned: owned.size, allowed: list.allowRemovals })
     for (const stackId of verdict.remove) this.#decide(stackId as StackId, 'decided')
     for (const stackId of verdict.hold) this.#decide(stackId as StackId, 'held')
     this.#deps.metrics.pruneHeld.set(verdict.hold.length)
+  }
+
+  /** What a new history does not know was not taken away by it: a database restored from a backup has merely forgotten. */
+  async #orphans(list: Verified, owned: ReadonlySet<string>): Promise<ReadonlySet<string>> {
+    const { levels } = this.#deps.map()
+    const { history } = this.#deps
+    const isUnknown = (stackId: string) =>
+      !list.mentioned.has(stackId as StackId) && !list.dels.has(stackId as StackId) && !levels.wanted.has(stackId as StackId)
+    const orphans = new Set(
+      [...(list.isNewHistory ? owned : history.orphans)].filter((stackId) => owned.has(stackId) && isUnknown(stackId)),
+    )
+    if (list.isNewHistory)
+      this.#deps.log.warn('the broker has another history than before', { epoch: list.epoch, unknown_to_it: orphans.size })
+    await history.save({ orphans, ...(list.epoch === null ? {} : { epoch: list.epoch }) })
+    return orphans
   }
 
   #isDecided(stackId: StackId): boolean {
@@ -71,13 +95,13 @@ export class Removals {
     if (levels.decide(stackId, decision)) this.#deps.onDecided(stackId)
   }
 
-  async #owned(signal: AbortSignal): Promise<ReadonlySet<string>> {
+  async #until<T>(problem: string, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     for (let failures = 0; ; failures++) {
       try {
-        return await this.#deps.owned(signal)
+        return await work()
       } catch (error) {
         signal.throwIfAborted()
-        if (failures === 0) this.#deps.log.warn('nothing is removed yet: the inventories cannot be listed', { why: errorText(error) })
+        if (failures === 0) this.#deps.log.warn(`nothing is removed yet: ${problem}`, { why: errorText(error) })
         await this.#deps.clock.sleep(backoffDelayMs({ baseMs: 1_000, maxMs: 60_000, jitter: 'equal' }, failures), signal)
       }
     }

@@ -58,18 +58,18 @@ test('failures are tried again after a growing pause, and news puts it back', as
   await settle()
   for (let failure = 0; failure < 12; failure++) {
     await finish('a', retry)
-    await clock.advance(300_000)
+    await clock.advance(360_000)
   }
   expect(log.length).toBe(13)
   pauses.forEach((ms, index) => {
     const step = Math.min(300_000, 1_000 * 2 ** index)
-    expect(ms).toBeGreaterThanOrEqual(step / 2)
-    expect(ms).toBeLessThanOrEqual(step)
+    expect(ms).toBeGreaterThanOrEqual(step * 0.8)
+    expect(ms).toBeLessThanOrEqual(step * 1.2)
   })
   queue.newLevel('a', 'apply')
   await settle()
   await finish('a', retry)
-  expect(pauses.at(-1)).toBeLessThanOrEqual(1_000)
+  expect(pauses.at(-1)).toBeLessThanOrEqual(1_200)
 })
 
 test('an attempt that takes too long is ended', async () => {

@@ -17,6 +17,8 @@ export interface StackQueueOptions {
   readonly concurrency: number
   readonly attemptMs: number
   readonly retryMaxMs: number
+  /** Before the first retry of a stack. Default 1 s. */
+  readonly retryBaseMs?: number
 }
 /** done: look again when told to · retry: by yourself, after a growing pause, which is given back to `told`. */
 export type Turn =
@@ -40,7 +42,7 @@ export class StackQueue {
     this.#clock = deps.clock
     this.#log = deps.log
     this.#options = options
-    this.#queue = new WorkQueue(deps, { baseMs: 1_000, maxMs: options.retryMaxMs, jitter: 'equal' })
+    this.#queue = new WorkQueue(deps, { baseMs: options.retryBaseMs ?? 1_000, maxMs: options.retryMaxMs, jitter: 'fifth' })
   }
 
   start(work: (stackId: string, signal: AbortSignal) => Promise<Turn>): void {
@@ -62,6 +64,17 @@ export class StackQueue {
     if (this.#behind.has(stackId)) return
     if (afterMs > 0) this.#queue.addAfter(stackId, afterMs)
     else this.#queue.add(stackId)
+  }
+
+  /** Ends what runs between two requests: it may not go on now, whatever its level says. */
+  interrupt(reason: Error): void {
+    for (const attempt of this.#running.values()) attempt.abort(reason)
+  }
+
+  /** What made it fail may be over: try at once, with short pauses again. */
+  retryNow(stackId: string): void {
+    this.#queue.forget(stackId)
+    this.again(stackId)
   }
 
   get depth(): number {

@@ -10,7 +10,7 @@ import { statusLoop } from './status.ts'
 
 const agentId = '0c000000-0000-4000-8000-000000000001' as AgentId
 const signal = new AbortController().signal
-const good: Answering = (_request, response) => json(response, 200, { accepted: 1, ignored: 0 })
+const good: Answering = (_request, response) => json(response, 200, { accepted: 1, ignored: 0, results: [] })
 
 async function telling(answer: Answering = good) {
   const server = await scriptedBroker(answer)
@@ -36,7 +36,7 @@ test('events go before rows, rows in parts of 200 numbered within the session', 
   event('e')
   for (let n = 0; n < 250; n++) report(`s${n}`)
   await run()
-  expect(sent().map(({ path }) => path)).toEqual(['events', 'status', 'status'])
+  expect(sent().map(({ path }) => path)).toEqual(['batch', 'status', 'status'])
   expect(
     sent()
       .slice(1)
@@ -69,7 +69,7 @@ test('what could not be told stays and is told later, ever more seldom while the
     sent()
       .slice(-2)
       .map(({ path }) => path),
-  ).toEqual(['events', 'status'])
+  ).toEqual(['batch', 'status'])
 })
 
 test.each([
@@ -80,7 +80,7 @@ test.each([
   [500, false],
 ])('an event answered with %i is given up: %s', async (status, isGivenUp) => {
   const { event, run, outbox } = await telling((request, response, url) =>
-    url.pathname.endsWith('/events') ? json(response, status, {}) : good(request, response, url),
+    url.pathname.includes('/events') ? json(response, status, {}) : good(request, response, url),
   )
   event('e')
   await run()
@@ -118,4 +118,68 @@ test('a quiet agent tells at once, a busy one in batches', async () => {
   expect(loop.pauseMs()).toBe(1_000)
   await clock.advance(1_000)
   expect(loop.pauseMs()).toBe(0)
+})
+
+test('a broker without batches gets its events one by one, in their order', async () => {
+  const { event, run, outbox, sent } = await telling((request, response, url) =>
+    url.pathname.endsWith('/batch')
+      ? json(response, 404, {})
+      : url.pathname.endsWith('/events')
+        ? json(response, 201, {})
+        : good(request, response, url),
+  )
+  for (const id of ['a', 'b', 'c']) event(id)
+  await run()
+  expect(sent().map(({ path, body }) => [path, body['id']])).toEqual([
+    ['batch', undefined],
+    ['events', 'a'],
+    ['events', 'b'],
+    ['events', 'c'],
+  ])
+  expect(outbox.isEmpty).toBe(true)
+})
+
+test('of a batch only what was refused is given up, and a batch refused as a whole is sent in parts', async () => {
+  const refusing: Answering = (_request, response) => json(response, 200, { results: [{ id: 'b', status: 'refused', code: 'x' }] })
+  const { event, run, outbox, server, sent } = await telling(refusing)
+  for (const id of ['a', 'b']) event(id)
+  await run()
+  expect([outbox.isEmpty, sent().length]).toEqual([true, 1])
+  server.answer((_request, response, url) => json(response, url.pathname.endsWith('/batch') ? 413 : 201, {}))
+  for (const id of ['c', 'd']) event(id)
+  await run()
+  expect([outbox.isEmpty, sent().map(({ path }) => path)]).toEqual([true, ['batch', 'batch', 'events', 'events']])
+})
+
+test('a broker without status reports keeps its rows waiting, and a session makes it asked again', async () => {
+  const { loop, report, run, outbox, server, sent } = await telling((_request, response) => json(response, 404, {}))
+  report('s')
+  await run()
+  await run()
+  expect([sent().length, outbox.isEmpty]).toEqual([1, false])
+  server.answer(good)
+  loop.begin(82)
+  await run()
+  expect(outbox.isEmpty).toBe(true)
+})
+
+test('a row that the broker refuses for good does not hold up its neighbours', async () => {
+  const { report, run, outbox, sent } = await telling((_request, response) => {
+    const { stacks } = sent().at(-1)!.body as { stacks: { stack_id: string }[] }
+    json(response, stacks.some(({ stack_id }) => stack_id === 'bad') ? 422 : 200, { accepted: 1, ignored: 0 })
+  })
+  for (const stack of ['good', 'bad', 'fine']) report(stack)
+  await run()
+  expect([outbox.isEmpty, sent().length]).toEqual([true, 4])
+})
+
+test('a check under a cursor that the broker does not know asks for the list, and the rows go without it', async () => {
+  const { report, run, outbox, clock, restarts, sent } = await telling((_request, response) => {
+    const hasCheck = 'check' in sent().at(-1)!.body
+    json(response, hasCheck ? 400 : 200, hasCheck ? { code: 'bad_cursor', message: 'no' } : { accepted: 1, ignored: 0 })
+  })
+  await clock.advance(400_000)
+  report('s')
+  await run()
+  expect([sent().length, outbox.isEmpty, restarts()]).toEqual([2, true, 1])
 })

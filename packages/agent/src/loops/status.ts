@@ -1,7 +1,8 @@
 // Tells the broker how the stacks stand and what happened: at once when something ends, else once a second. Whatever could not
-// be told stays and is told later; only what the broker refuses for good is given up.
+// be told stays and is told later; only what the broker refuses for good is given up, and counted.
 import type { Client } from '@brokkr/contract/client.ts'
 import { ApiError } from '@brokkr/contract/error.ts'
+import type { StackReport } from '@brokkr/contract/stream.ts'
 import type { AgentId } from '@brokkr/contract/wire.ts'
 import { backoffDelayMs, jittered } from '@brokkr/runtime/backoff.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
@@ -11,6 +12,7 @@ import type { Loop } from '@brokkr/runtime/loop.ts'
 import type { Follow } from '../follow.ts'
 import type { AgentMetrics } from '../metrics.ts'
 import type { Outbox } from '../reconcile/outbox.ts'
+import { isNotServed, isRefusedForGood, sendEvents } from './send-events.ts'
 
 export interface StatusDeps {
   readonly client: Client
@@ -30,9 +32,10 @@ export interface StatusLoop extends Loop {
   begin(session: number): void
 }
 const rowsMax = 200
-const eventsMax = 200
 const busyRows = 10
 const awayMaxMs = 30_000
+/** How long a broker without this operation is left alone. */
+const unservedMs = 60_000
 
 export function statusLoop(deps: StatusDeps): StatusLoop {
   // Without a session, as when polling, the clock makes later reports the newer ones, also across restarts.
@@ -40,48 +43,69 @@ export function statusLoop(deps: StatusDeps): StatusLoop {
   let failures = 0
   let sentAtMs = Number.NEGATIVE_INFINITY
   let lastRows = 0
+  let servedFromMs = Number.NEGATIVE_INFINITY
   let checkDueMs = deps.clock.monotonicMs() + jittered(deps.digestMs, 0.2)
-
-  async function sendEvents(signal: AbortSignal): Promise<number> {
-    let sent = 0
-    for (let event = deps.outbox.nextEvent(); event && sent < eventsMax; event = deps.outbox.nextEvent()) {
-      try {
-        await deps.client.createEvent({ params: { id: deps.agentId }, body: event }, { signal })
-      } catch (error) {
-        if (!isRefusedForGood(error)) throw error
-        deps.log.warn('event refused', { event: event.event_type, object_id: event.deployment_object_id, why: errorText(error) })
-        deps.metrics.eventsLost.inc({ reason: 'refused' })
-      }
-      deps.outbox.eventDone(event)
-      sent++
-    }
-    return sent
-  }
 
   async function sendRows(signal: AbortSignal): Promise<number> {
     let sent = 0
     for (let round = 0; ; round++) {
       const stacks = deps.outbox.nextRows(rowsMax)
       const check = round === 0 && deps.clock.monotonicMs() >= checkDueMs ? deps.follow.summary() : null
-      if (stacks.length === 0 && check === null) return sent
-      place.n++
-      const body = { ...place, stacks, ...(check === null ? {} : { received_cursor: check.cursor, check }) }
-      const answer = await deps.client.reportStatus({ params: { id: deps.agentId }, body }, { signal })
-      deps.outbox.rowsDone(stacks)
-      sent += stacks.length
+      // A broker of the first version has no such operation; the rows wait for one that has.
+      if ((stacks.length === 0 && check === null) || deps.clock.monotonicMs() < servedFromMs) return sent
+      if (!(await report(stacks, check, signal))) return sent
       lastRows = stacks.length
       sentAtMs = deps.clock.monotonicMs()
-      if (check !== null) onChecked(answer.check)
+      deps.outbox.rowsDone(stacks)
+      sent += stacks.length
     }
   }
 
-  function onChecked(result: 'match' | 'moved' | 'mismatch' | undefined): void {
-    // "Moved" is neither right nor wrong: asked again with the next report.
+  /** False: not taken, and to be kept. */
+  async function report(stacks: readonly StackReport[], check: ReturnType<Follow['summary']>, signal: AbortSignal): Promise<boolean> {
+    try {
+      place.n++
+      const body = { ...place, stacks: [...stacks], ...(check === null ? {} : { received_cursor: check.cursor, check }) }
+      const answer = await deps.client.reportStatus({ params: { id: deps.agentId }, body }, { signal })
+      if (check !== null) compared(answer.check)
+      return true
+    } catch (error) {
+      if (isNotServed(error)) {
+        servedFromMs = deps.clock.monotonicMs() + unservedMs
+        return false
+      }
+      return differently(stacks, check, error, signal)
+    }
+  }
+
+  /** What the broker refuses for good is narrowed down to the part it means. */
+  async function differently(
+    stacks: readonly StackReport[],
+    check: ReturnType<Follow['summary']>,
+    error: unknown,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    if (!isRefusedForGood(error)) throw error
+    if (check !== null) {
+      checkDueMs = deps.clock.monotonicMs() + jittered(deps.digestMs, 0.2)
+      if (error instanceof ApiError && error.code === 'bad_cursor') deps.follow.restart('bad_cursor')
+      return stacks.length === 0 || report(stacks, null, signal)
+    }
+    if (stacks.length === 1) refused(stacks, error)
+    else for (const one of stacks) await report([one], null, signal)
+    return true
+  }
+
+  function refused(stacks: readonly StackReport[], error: unknown): void {
+    for (const { stack_id, phase } of stacks) deps.log.warn('report refused', { stack_id, phase, why: errorText(error) })
+  }
+
+  function compared(result: 'match' | 'moved' | 'mismatch' | undefined): void {
     if (result === 'moved') return
     checkDueMs = deps.clock.monotonicMs() + jittered(deps.digestMs, 0.2)
     if (result !== 'mismatch') return
-    deps.log.warn('the broker holds another set of stacks than we do; asking for a complete list')
-    deps.follow.restart()
+    deps.log.warn('what we hold is not what the broker holds; asking for a complete list')
+    deps.follow.restart('digest')
   }
 
   return {
@@ -93,10 +117,12 @@ export function statusLoop(deps: StatusDeps): StatusLoop {
     },
     begin: (session) => {
       place = { session, n: 0 }
+      // A session is what a broker of this version has.
+      servedFromMs = Number.NEGATIVE_INFINITY
     },
     run: async (signal) => {
       try {
-        const events = await sendEvents(signal)
+        const events = await sendEvents(deps, signal)
         const rows = await sendRows(signal)
         failures = 0
         return { events, rows }
@@ -108,7 +134,3 @@ export function statusLoop(deps: StatusDeps): StatusLoop {
     },
   }
 }
-
-/** The same event would be refused again; a key that is refused may be renewed. */
-const isRefusedForGood = (error: unknown): boolean =>
-  error instanceof ApiError && error.status >= 400 && error.status < 500 && ![401, 408, 425, 429].includes(error.status)

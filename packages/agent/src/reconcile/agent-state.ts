@@ -29,7 +29,7 @@ export async function ensureHashKey(deps: { kube: Kube }, namespace: string, sig
   }
 }
 
-async function ensureNamespace(kube: Kube, namespace: string, signal: AbortSignal): Promise<void> {
+export async function ensureNamespace(kube: Kube, namespace: string, signal: AbortSignal): Promise<void> {
   if (await kube.find({ apiVersion: 'v1', kind: 'Namespace', name: namespace }, { metadataOnly: true, signal })) return
   await unlessThere(
     kube.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } }, { fieldManager: FIELD_MANAGER, signal }),

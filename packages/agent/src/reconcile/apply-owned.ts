@@ -2,10 +2,13 @@
 // after the API server has shown that an object under our name is not of our making.
 import { type ApplyReport, type ApplySetOptions, applyObjects } from '@brokkr/kube/apply.ts'
 import { type ApplyDeps, type ApplyItem, type ApplyOutcome, outcomeOf } from '@brokkr/kube/apply-object.ts'
-import { refOf } from '@brokkr/kube/object.ts'
+import { type KubeObject, refOf } from '@brokkr/kube/object.ts'
 import { mapBounded } from '@brokkr/runtime/concurrency.ts'
 import { judgeOwnership, type OwnershipRules } from './ownership.ts'
 import { type Problem, problemOf } from './problem.ts'
+
+/** `existing` is what is applied instead when the object turns out to stand already and may be ours. */
+export type OwnedItem = ApplyItem & { readonly existing?: KubeObject }
 
 export interface OwnedReport {
   readonly report: ApplyReport
@@ -14,7 +17,7 @@ export interface OwnedReport {
 
 export async function applyOwned(
   deps: ApplyDeps,
-  items: readonly ApplyItem[],
+  items: readonly OwnedItem[],
   rules: OwnershipRules,
   options: ApplySetOptions,
 ): Promise<OwnedReport> {
@@ -37,7 +40,7 @@ export async function applyOwned(
 /** Looks up whose the contested objects are; applies if all of them may be ours. */
 async function applySettled(
   deps: ApplyDeps,
-  items: readonly ApplyItem[],
+  items: readonly OwnedItem[],
   contested: readonly number[],
   rules: OwnershipRules,
   options: ApplySetOptions,
@@ -46,7 +49,7 @@ async function applySettled(
   const found = await mapBounded(
     contested,
     options.concurrency ?? 8,
-    (index) => settle(deps, items[index] as ApplyItem, rules, options.signal),
+    (index) => settle(deps, items[index] as OwnedItem, rules, options.signal),
     options.signal,
   )
   const foreign = found.flatMap((each) => ('problem' in each ? [each.problem] : []))
@@ -72,14 +75,14 @@ const isContested = ({ failure }: ApplyOutcome, item: ApplyItem | undefined): bo
 
 async function settle(
   deps: ApplyDeps,
-  item: ApplyItem,
+  item: OwnedItem,
   rules: OwnershipRules,
   signal: AbortSignal | undefined,
 ): Promise<{ item: ApplyItem } | { problem: Problem }> {
   const live = await deps.kube.find(refOf(item.object), { metadataOnly: true, signal })
   if (!live) return { item }
   const ownership = judgeOwnership(live, item.object, rules)
-  return ownership.is === 'foreign' ? { problem: ownership.problem } : { item: { object: item.object, force: true } }
+  return ownership.is === 'foreign' ? { problem: ownership.problem } : { item: { object: item.existing ?? item.object, force: true } }
 }
 
 const problemsOf = ({ outcomes }: ApplyReport): Problem[] => outcomes.flatMap(problemsOfOne)

@@ -24,6 +24,20 @@ interface Mark {
 export class CleanMarks {
   readonly #marks = new Map<string, Mark>()
   readonly #seen = new Map<string, Seen>()
+  readonly #settled = new Map<string, string>()
+
+  /** This process found the whole stack as this revision wants it. */
+  settle(stackId: string, revision: string): void {
+    this.#settled.set(stackId, revision)
+  }
+
+  unsettle(stackId: string): void {
+    this.#settled.delete(stackId)
+  }
+
+  isSettled(stackId: string, revision: string): boolean {
+    return this.#settled.get(stackId) === revision
+  }
 
   /** The member is as it should be in this version, by our own write or by a dry run. */
   mark(key: string, uid: string, resourceVersion: string): void {

@@ -5,7 +5,11 @@ import type { AgentMetrics } from '../metrics.ts'
 import type { Policy } from '../policy.ts'
 import type { CleanMarks } from './clean-marks.ts'
 import type { MemberIndex } from './member-index.ts'
+import type { PruneApprovals } from './prune-approvals.ts'
+import type { PruneGuard } from './prune-guard.ts'
+import type { SignatureRules } from './signature.ts'
 import type { StackParents } from './stack-parents.ts'
+import type { TenantRules, Tenants } from './tenants.ts'
 
 export interface ReconcileDeps {
   readonly kube: Kube
@@ -14,12 +18,18 @@ export interface ReconcileDeps {
   readonly parents: StackParents
   readonly members: MemberIndex
   readonly clean: CleanMarks
+  readonly tenants: Tenants
+  readonly approvals: PruneApprovals
   readonly agentId: string
   readonly hashKey: Buffer
   readonly settings: {
     readonly policy: Policy
     readonly defaultNamespace: string
+    readonly tenants: TenantRules
+    readonly pruneGuard: PruneGuard
+    readonly signatures: SignatureRules
     readonly adoption: 'unowned' | 'never' | 'any'
+    readonly adoptFrom: readonly string[]
     readonly applyConcurrency: number
     readonly dryRun: boolean
     readonly fieldValidation: NonNullable<ApplyOptions['fieldValidation']>

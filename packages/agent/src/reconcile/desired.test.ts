@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { allGrants } from '../policy.ts'
 import { type DesiredRules, desiredObjects, readObjects } from './desired.ts'
 
 const rules: DesiredRules = {
@@ -10,8 +11,19 @@ const rules: DesiredRules = {
     checksum: 'sum',
     hashKey: Buffer.alloc(32, 1),
   },
-  policy: { allowedNamespaces: [], protectedNamespaces: ['brokkr'], deniedKinds: [] },
-  scope: ({ kind }) => ({ ConfigMap: 'namespaced', Secret: 'namespaced', Namespace: 'cluster', ClusterRole: 'cluster' })[kind] as never,
+  policy: { allowedNamespaces: [], watchNamespace: null, protectedNamespaces: ['brokkr'], deniedKinds: [] },
+  grants: allGrants,
+  generator: 'g',
+  scope: ({ kind }) =>
+    (
+      ({
+        ConfigMap: 'namespaced',
+        Secret: 'namespaced',
+        Namespace: 'cluster',
+        ClusterRole: 'cluster',
+        CustomResourceDefinition: 'cluster',
+      }) as const
+    )[kind as 'Secret'] ?? { code: 'missing_kind', message: `${kind} is not served`, retryable: false },
   defaultNamespace: 'default',
 }
 
@@ -49,7 +61,11 @@ test('a definition in the set tells the scope of its kind', () => {
   const widget = '{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}}'
   expect(objects(`${crd('Namespaced')}\n---\n${widget}`)[1]?.key).toBe('Widget.example.com|default|w')
   expect(objects(`${crd('Cluster')}\n---\n${widget}`)[1]?.key).toBe('Widget.example.com||w')
-  expect(objects(widget)[0]?.key).toBe('Widget.example.com||w')
+  const missing = desired(widget)
+  expect(missing.ok ? null : missing.problem).toMatchObject({
+    code: 'missing_kind',
+    waitsFor: { kinds: [{ group: 'example.com', kind: 'Widget' }] },
+  })
 })
 
 test('every object carries the marks, the revision among them; pod templates are left alone', () => {
@@ -143,7 +159,12 @@ test.each([
 })
 
 test('policy: denied kinds and namespaces that are not allowed', () => {
-  const policy = { allowedNamespaces: ['web'], protectedNamespaces: [], deniedKinds: ['Secret', 'ClusterRole.rbac.authorization.k8s.io'] }
+  const policy = {
+    allowedNamespaces: ['web'],
+    watchNamespace: null,
+    protectedNamespaces: [],
+    deniedKinds: ['Secret', 'ClusterRole.rbac.authorization.k8s.io'],
+  }
   const text = `${map('{}', ', namespace: shop')}
 ---
 {apiVersion: v1, kind: Secret, metadata: {name: s, namespace: web}}

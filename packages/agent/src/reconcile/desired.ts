@@ -3,19 +3,29 @@
 import { parseManifest } from '@brokkr/contract/manifest.ts'
 import { ManifestError } from '@brokkr/contract/manifest-error.ts'
 import { isCrd, kindOfCrd } from '@brokkr/kube/crd.ts'
+import type { Failure } from '@brokkr/kube/failure.ts'
 import { isFields, textAt } from '@brokkr/kube/fields.ts'
 import { describeRef, groupKindOf, groupKindText, identityKey, identityOf, type Kind, type KubeObject, refOf } from '@brokkr/kube/object.ts'
-import { type Policy, refuse } from '../policy.ts'
-import { type Marks, type Stamped, stamp } from './marks.ts'
-import { combine, invalid, type Problem } from './problem.ts'
+import { denied, type Grant, grantsNeeded, type Policy, refuse } from '../policy.ts'
+import { cutFields, ignoredFields, type Path, scaledBy, scaledPaths } from './ignore-fields.ts'
+import { HASH_ANNOTATION, type Marks, type Stamped, stamp } from './marks.ts'
+import { combine, invalid, type Problem, problemOf } from './problem.ts'
 
+/** `object` is what is applied to one that exists. */
 export interface DesiredObject extends Stamped {
   readonly key: string
+  /** What is applied where there is none yet: an autoscaler needs a number to begin with. */
+  readonly fresh: KubeObject
+  /** Fields that others set; we must not own them. */
+  readonly ignored: readonly Path[]
+  /** With the ignored fields, as the manifest has it. */
+  readonly uncut: KubeObject
 }
 export type Read = { readonly ok: true; readonly objects: readonly KubeObject[] } | { readonly ok: false; readonly problem: Problem }
 export type Desired = { readonly ok: true; readonly objects: readonly DesiredObject[] } | { readonly ok: false; readonly problem: Problem }
-/** By `apiVersion|kind`; undefined: nobody knows, and the API server will say so. */
-export type Scope = (kind: Kind) => 'namespaced' | 'cluster' | undefined
+export type ScopeOfKind = 'namespaced' | 'cluster'
+/** A failure: the API server does not serve the kind, or does not say. */
+export type Scope = (kind: Kind) => ScopeOfKind | Failure
 
 /** The documents of a manifest as objects, each with apiVersion, kind and name. */
 export function readObjects(text: string): Read {
@@ -52,31 +62,64 @@ export interface DesiredRules {
   readonly policy: Policy
   readonly scope: Scope
   readonly defaultNamespace: string
+  readonly grants: readonly Grant[]
+  /** For messages. */
+  readonly generator: string
 }
 
 export function desiredObjects(objects: readonly KubeObject[], rules: DesiredRules): Desired {
-  const scope = scopeWithin(objects, rules.scope)
-  const placed = objects.map((object) => inNamespace(object, scope, rules.defaultNamespace))
-  const problems = [...duplicates(placed), ...placed.flatMap((object) => policyProblem(object, rules.policy))]
+  const placed = placedObjects(objects, rules)
+  const ignored = placed.map(({ object }) => ignoredFields(object))
+  const problems = [
+    ...placed.flatMap(({ object, scope }) => policyProblem(object, known(scope), rules)),
+    ...duplicates(placed.map(({ object }) => object)),
+    ...placed.flatMap(({ object, scope }) => (typeof scope === 'string' ? [] : [problemOf(scope, refOf(object))])),
+    ...ignored.flatMap((found) => (found.ok ? [] : [found.problem])),
+  ]
   if (problems.length > 0) return { ok: false, problem: combine(problems) }
-  return { ok: true, objects: placed.map((object) => ({ ...stamp(object, rules.marks), key: identityKey(identityOf(object)) })) }
+  const scaled = scaledBy(placed.map(({ object }) => object))
+  const paths = ignored.map((found) => (found.ok ? found.paths : []))
+  return { ok: true, objects: placed.map(({ object }, index) => desiredObject(object, paths[index] ?? [], scaled, rules.marks)) }
+}
+
+/** Each in its namespace, with the scope of its kind. */
+export function placedObjects(
+  objects: readonly KubeObject[],
+  rules: Pick<DesiredRules, 'scope' | 'defaultNamespace'>,
+): { readonly object: KubeObject; readonly scope: ScopeOfKind | Failure }[] {
+  const scopeOf = scopeWithin(objects, rules.scope)
+  return objects.map((object) => {
+    const scope = scopeOf(object)
+    return { object: inNamespace(object, known(scope), rules.defaultNamespace), scope }
+  })
+}
+
+const known = (scope: ScopeOfKind | Failure): ScopeOfKind | undefined => (typeof scope === 'string' ? scope : undefined)
+
+function desiredObject(uncut: KubeObject, paths: readonly Path[], scaled: ReadonlySet<string>, marks: Marks): DesiredObject {
+  const key = identityKey(identityOf(uncut))
+  const ignored = [...paths, ...scaledPaths(key, scaled)]
+  const stamped = stamp(cutFields(uncut, ignored), marks)
+  if (ignored.length === paths.length) return { ...stamped, key, fresh: stamped.object, ignored, uncut }
+  const { object } = stamp(cutFields(uncut, paths), marks)
+  const annotations = { ...object.metadata.annotations, [HASH_ANNOTATION]: stamped.hash }
+  return { ...stamped, key, fresh: { ...object, metadata: { ...object.metadata, annotations } }, ignored, uncut }
 }
 
 /** A definition in the set tells the scope of its kind before the API server knows it. */
 function scopeWithin(objects: readonly KubeObject[], outside: Scope): Scope {
   const own = new Map(objects.filter(isCrd).map((crd) => [groupKindText(kindOfCrd(crd)), textAt(crd, 'spec', 'scope')]))
   return (kind) => {
-    const known = own.get(groupKindText(groupKindOf(kind)))
-    return known === undefined ? outside(kind) : known === 'Cluster' ? 'cluster' : 'namespaced'
+    const scope = own.get(groupKindText(groupKindOf(kind)))
+    return scope === undefined ? outside(kind) : scope === 'Cluster' ? 'cluster' : 'namespaced'
   }
 }
 
-function inNamespace(object: KubeObject, scope: Scope, defaultNamespace: string): KubeObject {
+function inNamespace(object: KubeObject, scope: ScopeOfKind | undefined, defaultNamespace: string): KubeObject {
   const { namespace, ...metadata } = object.metadata
-  const at = scope(object)
-  if (at === 'cluster') return { ...object, metadata }
+  if (scope === 'cluster') return { ...object, metadata }
   // An unknown kind is left as it was written: guessing its scope would only change the error.
-  const into = namespace || (at === 'namespaced' ? defaultNamespace : undefined)
+  const into = namespace || (scope === 'namespaced' ? defaultNamespace : undefined)
   return { ...object, metadata: { ...metadata, ...(into ? { namespace: into } : {}) } }
 }
 
@@ -92,7 +135,8 @@ function duplicates(objects: readonly KubeObject[]): Problem[] {
   })
 }
 
-function policyProblem(object: KubeObject, policy: Policy): Problem[] {
-  const refusal = refuse(object, policy)
+function policyProblem(object: KubeObject, scope: ScopeOfKind | undefined, rules: DesiredRules): Problem[] {
+  const missing = grantsNeeded(object, scope).filter((grant) => !rules.grants.includes(grant))
+  const refusal = refuse(object, rules.policy, scope) ?? (missing.length > 0 ? denied(object, missing, rules.generator) : null)
   return refusal ? [{ phase: 'failed', ...refusal, ref: refOf(object) }] : []
 }

@@ -17,6 +17,10 @@ export interface DriftDeps {
   readonly log: Log
   readonly members: MemberIndex
   readonly clean: CleanMarks
+  /** The only namespaces that may be looked into; null: the whole cluster. */
+  readonly namespaces: () => readonly string[] | null
+  /** Something about a member changed, if only its status. */
+  readonly onSeen?: (stackId: string) => void
 }
 export interface DriftWatch {
   /** While a stack is worked on, what is seen of it is kept: our own writes look like anybody's until they are marked. */
@@ -61,10 +65,15 @@ class Watch implements DriftWatch {
 
   refresh(): void {
     if (this.#isStopped) return
-    const kinds = new Map(this.#deps.members.kinds().map((kind) => [groupKindText(kind), kind]))
-    for (const [name, kind] of kinds) if (!this.#informers.has(name)) void this.#start(name, kind)
+    const places = this.#deps.namespaces() ?? ['']
+    const wanted = new Map<string, { kind: GroupKind; namespace: string }>(
+      this.#deps.members
+        .kinds()
+        .flatMap((kind) => places.map((namespace) => [`${groupKindText(kind)} ${namespace}`, { kind, namespace }] as const)),
+    )
+    for (const [name, { kind, namespace }] of wanted) if (!this.#informers.has(name)) void this.#start(name, kind, namespace)
     for (const [name, informer] of this.#informers) {
-      if (kinds.has(name) || informer === null) continue
+      if (wanted.has(name) || informer === null) continue
       this.#informers.delete(name)
       void informer.stop()
     }
@@ -75,7 +84,7 @@ class Watch implements DriftWatch {
     await Promise.all([...this.#informers.values()].filter((informer) => informer !== null).map((informer) => informer.stop()))
   }
 
-  async #start(name: string, kind: GroupKind): Promise<void> {
+  async #start(name: string, kind: GroupKind, namespace: string): Promise<void> {
     const { kube, clock, log } = this.#deps
     this.#informers.set(name, null)
     try {
@@ -85,6 +94,7 @@ class Watch implements DriftWatch {
         { kube, clock, log },
         {
           kind: { apiVersion: apiVersionOf(group, version), kind: kind.kind },
+          namespace,
           labelSelector: selectorOf({ [OWNER_LABEL]: this.#agentId }),
           metadataOnly: true,
           project: seenOf,
@@ -100,6 +110,7 @@ class Watch implements DriftWatch {
 
   #take(change: Change<Seen>): void {
     const { type, value } = change
+    for (const stackId of this.#deps.members.holdersOf(value.key)) this.#deps.onSeen?.(stackId)
     // By name alone: an object that the stack makes anew right now has a uid that nobody has noted yet.
     const busy = this.#deps.members.holdersOf(value.key).find((stackId) => this.#paused.has(stackId))
     if (busy !== undefined) {

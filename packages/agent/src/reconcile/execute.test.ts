@@ -19,10 +19,15 @@ beforeAll(async () => {
 })
 beforeEach(async () => {
   namespace = await world.at.namespace()
-  stackId = randomUUID()
+  stackId = newStack()
   world.writes.length = 0
   world.onWrite = () => undefined
 })
+function newStack(): string {
+  const id = randomUUID()
+  world.stackIds.add(id)
+  return id
+}
 
 const map = (name: string, data: Record<string, unknown> = {}, metadata: object = {}) => configMap(namespace, name, data, metadata)
 const apply = (task: ApplyTask, deps: ReconcileDeps = world.deps) => applyStack(deps, task, signal)
@@ -150,7 +155,7 @@ test('an object of another stack is refused; adopted, it changes hands and its f
   const first = stackId
   await applied(1, [map('shared'), map('own')])
   const uid = (await find('shared'))?.metadata.uid
-  const second = randomUUID()
+  const second = newStack()
   const refused = await apply(revision(second, 1, [map('shared')]))
   expect(problem(refused)).toMatchObject({ code: 'owned_by_other_stack', message: expect.stringContaining(first) })
   const adopted = await apply(revision(second, 2, [map('shared', {}, { annotations: { 'brokkr.io/adopt': 'true' } })]))
@@ -186,7 +191,7 @@ test('namespace, definition, custom resource and ConfigMap in the wrong order st
   expect(new Set(Object.values(operations(outcome)))).toEqual(new Set(['created']))
   expect(await world.kube.find({ apiVersion: `${group}/v1`, kind: 'Widget', namespace: made, name: 'w' })).toBeDefined()
 
-  const other = randomUUID()
+  const other = newStack()
   expect(problem(await apply(revision(other, 1, [configMap(made, 'of-another')])))).toBeUndefined()
   const held = problem(await remove())
   expect(held).toMatchObject({ phase: 'pending', code: 'removing', message: expect.stringContaining('foreign_content') })
@@ -287,7 +292,7 @@ test('an attempt that ends at any write leaks nothing and goes on from there', a
   const second = [map('a', { x: '2' }), map('d')]
   let points = 0
   for (let cut = 1; ; cut++) {
-    stackId = randomUUID()
+    stackId = newStack()
     const controller = new AbortController()
     let writes = 0
     world.onWrite = () => {

@@ -33,6 +33,14 @@ test('what does not stand in the cluster neither counts nor is held', () => {
   expect(verdict).toEqual({ remove: [...ids(100, 30)], hold: [...ids(0, 6)] })
 })
 
+test('what another history of the broker does not know is held however little it is, until somebody approves all of it', () => {
+  const evidence = { owned: ids(0, 100), dels: ids(0, 1), silent: ids(1, 3), orphans: ids(0, 3) }
+  // Named by the list, and so no orphan any more; unknown and no orphan; unknown since that history began.
+  expect(guardRemovals({ ...evidence, allowRemovals: null })).toEqual({ remove: ['s0', 's3'], hold: ['s1', 's2'] })
+  expect(guardRemovals({ ...evidence, allowRemovals: 3 })).toEqual({ remove: ['s0', 's3'], hold: ['s1', 's2'] })
+  expect(guardRemovals({ ...evidence, allowRemovals: 4 })).toEqual({ remove: ['s0', 's1', 's2', 's3'], hold: [] })
+})
+
 test('every stack in question is either removed or held, and no other', () => {
   const some = fc.array(fc.integer({ min: 0, max: 30 }).map((n) => `s${n}`)).map((list) => new Set(list))
   fc.assert(

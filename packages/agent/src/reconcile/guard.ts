@@ -8,6 +8,8 @@ export interface RemovalEvidence {
   readonly dels: ReadonlySet<string>
   /** What the list did not mention at all. */
   readonly silent: ReadonlySet<string>
+  /** Stood here when the broker's history became another one that does not know them: its silence about them proves nothing. */
+  readonly orphans?: ReadonlySet<string>
   /** So many removals were approved by a person; null: nobody was asked. */
   readonly allowRemovals: number | null
 }
@@ -25,9 +27,12 @@ export function guardRemovals(evidence: RemovalEvidence): RemovalVerdict {
   const all = [...new Set([...dels, ...silent])]
   // What does not stand in the cluster costs nothing to remove and proves nothing.
   const costly = all.filter((stackId) => owned.has(stackId))
-  if (passes(evidence, costly)) return { remove: all, hold: [] }
-  return { remove: all.filter((stackId) => !owned.has(stackId)), hold: costly }
+  const held = passes(evidence, costly) ? costly.filter((stackId) => isOrphan(evidence, stackId, costly)) : costly
+  return { remove: all.filter((stackId) => !held.includes(stackId)), hold: held }
 }
+
+const isOrphan = ({ orphans, dels, allowRemovals }: RemovalEvidence, stackId: string, costly: readonly string[]): boolean =>
+  orphans?.has(stackId) === true && !dels.has(stackId) && costly.length > (allowRemovals ?? 0)
 
 function passes({ owned, dels, allowRemovals }: RemovalEvidence, costly: readonly string[]): boolean {
   if (costly.length === 0 || costly.length <= (allowRemovals ?? 0)) return true

@@ -16,6 +16,7 @@ const checksumAnnotations = ['k8s.brokkr.io/deployment-checksum', 'k8s.brokkr.io
 export const ADOPT = 'brokkr.io/adopt'
 export const PRUNE = { annotation: 'brokkr.io/prune', value: 'disabled' }
 export const REPLACE = 'brokkr.io/replace'
+export const IGNORE_FIELDS = 'brokkr.io/ignore-fields'
 
 export const FIELD_MANAGER = 'brokkr-agent'
 /** Fields that agents of the first version wrote become ours at the first apply. */
@@ -46,6 +47,17 @@ export function stamp(object: KubeObject, marks: Marks): Stamped {
     ...Object.fromEntries(checksumAnnotations.map((key) => [key, marks.checksum])),
   }
   return { object: withMarks(stable, { [OBJECT_LABEL]: marks.objectId }, annotations), hash, overwritten: reservedIn(object) }
+}
+
+/** The object as it would look had the live member's revision wanted it: marks of a revision are no difference. */
+export function withRevisionMarksOf(live: KubeObject, object: KubeObject): KubeObject {
+  const kept = (from: Readonly<Record<string, string>> | undefined, keys: readonly string[]) =>
+    Object.fromEntries(keys.flatMap((key) => (from?.[key] === undefined ? [] : [[key, from[key]] as const])))
+  return withMarks(
+    object,
+    kept(live.metadata.labels, [OBJECT_LABEL]),
+    kept(live.metadata.annotations, [OBJECT_LABEL, ...checksumAnnotations]),
+  )
 }
 
 /** Labels that every live member must carry before it may be touched as ours. */

@@ -8,6 +8,8 @@ export class MemberIndex {
   /** Key → stack → uid: two stacks may name one object while it changes hands. */
   readonly #byKey = new Map<string, Map<string, string | undefined>>()
   readonly #kindCounts = new Map<string, number>()
+  /** Stacks whose members nobody wants to watch. */
+  readonly #unwatched = new Set<string>()
   readonly #listeners = new Set<() => void>()
 
   /** Called when a kind has come into use or gone out of it. */
@@ -25,9 +27,20 @@ export class MemberIndex {
     if (came + went > 0) for (const listener of this.#listeners) listener()
   }
 
+  /** Whether kinds are in use because of this stack. */
+  watch(stackId: string, isWatched: boolean): void {
+    if (isWatched !== this.#unwatched.has(stackId)) return
+    const members = this.#byStack.get(stackId) ?? []
+    this.set(stackId, [])
+    if (isWatched) this.#unwatched.delete(stackId)
+    else this.#unwatched.add(stackId)
+    this.set(stackId, members)
+  }
+
   delete(stackId: string): void {
     this.set(stackId, [])
     this.#byStack.delete(stackId)
+    this.#unwatched.delete(stackId)
   }
 
   get size(): number {
@@ -44,6 +57,14 @@ export class MemberIndex {
     return [...(this.#byKey.get(key)?.keys() ?? [])]
   }
 
+  keysOf(stackId: string): string[] {
+    return this.membersOf(stackId).map(identityKey)
+  }
+
+  membersOf(stackId: string): readonly Member[] {
+    return this.#byStack.get(stackId) ?? []
+  }
+
   kinds(): GroupKind[] {
     return [...this.#kindCounts.keys()].map(parseGroupKind)
   }
@@ -58,6 +79,7 @@ export class MemberIndex {
     const key = identityKey(member)
     const stacks = this.#byKey.get(key) ?? new Map<string, string | undefined>()
     this.#byKey.set(key, stacks.set(stackId, member.uid))
+    if (this.#unwatched.has(stackId)) return false
     const kind = groupKindText(member)
     const count = (this.#kindCounts.get(kind) ?? 0) + 1
     this.#kindCounts.set(kind, count)
@@ -70,6 +92,7 @@ export class MemberIndex {
     const stacks = kept.has(key) ? undefined : this.#byKey.get(key)
     stacks?.delete(stackId)
     if (stacks?.size === 0) this.#byKey.delete(key)
+    if (this.#unwatched.has(stackId)) return false
     const kind = groupKindText(member)
     const count = (this.#kindCounts.get(kind) ?? 1) - 1
     if (count > 0) this.#kindCounts.set(kind, count)

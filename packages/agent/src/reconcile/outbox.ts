@@ -1,9 +1,10 @@
-// What the broker is still to be told, bounded while it is away: the newest row of each stack, and events in their order. At the
-// bound the oldest event of the stack that fills it goes, and is counted.
+// What the broker is still to be told, bounded while it is away: the newest row of each stack, and events in their order.
 import type { NewAgentEvent } from '@brokkr/contract/event.ts'
 import type { StackReport } from '@brokkr/contract/stream.ts'
 import type { StackId } from '@brokkr/contract/wire.ts'
 import type { AgentMetrics } from '../metrics.ts'
+import { EventSpool, type SpooledEvent, type SpoolLimits } from './event-spool.ts'
+import { madeAtMs } from './uuid7.ts'
 
 interface Row {
   readonly report: StackReport
@@ -12,17 +13,20 @@ interface Row {
   /** The stack is gone from the map; nothing of it need be remembered. */
   readonly isLast: boolean
 }
-const eventsMax = 10_000
+const defaultLimits: SpoolLimits = { count: 10_000, bytes: 16 * 1024 * 1024 }
+/** What one request carries. */
+const batch: SpoolLimits = { count: 200, bytes: 1024 * 1024 }
 
 export class Outbox {
   readonly #metrics: AgentMetrics
   readonly #rows = new Map<StackId, Row>()
   readonly #told = new Map<StackId, StackReport>()
-  readonly #events = new Map<string, NewAgentEvent>()
+  readonly #events: EventSpool
   #onNews: () => void = () => undefined
 
-  constructor(deps: { metrics: AgentMetrics }) {
+  constructor(deps: { metrics: AgentMetrics }, limits: SpoolLimits = defaultLimits) {
     this.#metrics = deps.metrics
+    this.#events = new EventSpool(limits, (isLost) => this.#metrics.eventsLost.inc({ reason: isLost ? 'spool_full' : 'folded' }))
   }
 
   /** Called when something is there that should not wait. */
@@ -34,24 +38,37 @@ export class Outbox {
     const latest = this.#rows.get(report.stack_id)?.report ?? this.#told.get(report.stack_id)
     if (latest && isSame(latest, report)) return
     this.#rows.set(report.stack_id, { report, after, isLast })
+    this.#arrived(latest, report)
     // "Under way" may wait for the next round: mostly the end comes first.
     if (report.phase !== 'pending') this.#onNews()
   }
 
+  /** Only what was seen under way: after a restart everything that stands is told, and nothing of it has just arrived. */
+  #arrived(before: StackReport | undefined, { phase, object_id, observed_at }: StackReport): void {
+    const isArrival = phase === 'applied' && before?.phase === 'pending' && before.object_id === object_id
+    const madeMs = isArrival && object_id !== null ? madeAtMs(object_id) : null
+    if (madeMs !== null) this.#metrics.propagation.observe(Math.max(0, Date.parse(observed_at) - madeMs) / 1000)
+  }
+
   event(event: NewAgentEvent): void {
     if (event.id === undefined) throw new TypeError('an event needs an id, or it could not be repeated')
-    this.#events.set(event.id, event)
-    if (this.#events.size > eventsMax) this.#dropOne(event.deployment_object_id)
+    this.#events.add({ ...event, id: event.id })
     this.#metrics.spooled.set(this.#events.size)
     this.#onNews()
   }
 
-  nextEvent(): NewAgentEvent | undefined {
-    return this.#events.values().next().value
+  /** The oldest that one request can carry. */
+  nextEvents(): SpooledEvent[] {
+    return this.#events.next(batch)
   }
 
-  eventDone(event: NewAgentEvent): void {
-    this.#events.delete(event.id ?? '')
+  /** Everything that waits, for keeping it across a restart. */
+  allEvents(): SpooledEvent[] {
+    return this.#events.all()
+  }
+
+  eventDone({ id }: Pick<NewAgentEvent, 'id'>): void {
+    this.#events.done(id ?? '')
     this.#metrics.spooled.set(this.#events.size)
   }
 
@@ -78,6 +95,11 @@ export class Outbox {
     this.#told.clear()
   }
 
+  /** What the broker was last told of the stack, or will be. */
+  newest(stackId: StackId): StackReport | undefined {
+    return this.#rows.get(stackId)?.report ?? this.#told.get(stackId)
+  }
+
   /** Counts of the newest row of each stack. */
   phases(): Map<StackReport['phase'], number> {
     const counts = new Map<StackReport['phase'], number>()
@@ -88,12 +110,6 @@ export class Outbox {
 
   get isEmpty(): boolean {
     return this.#rows.size === 0 && this.#events.size === 0
-  }
-
-  #dropOne(objectId: string): void {
-    const victim = [...this.#events.values()].find((event) => event.deployment_object_id === objectId)
-    if (victim?.id !== undefined) this.#events.delete(victim.id)
-    this.#metrics.eventsLost.inc({ reason: 'spool_full' })
   }
 }
 

@@ -1,10 +1,11 @@
 // What an attempt on a stack came to: the phase, and what happened to each object. The same value feeds status, events, metrics
 // and the log.
 import type { ApplyOutcome } from '@brokkr/kube/apply-object.ts'
-import { groupOf, type ObjectRef, versionOf } from '@brokkr/kube/object.ts'
+import { groupOf, type KubeObject, type ObjectRef, refOf, versionOf } from '@brokkr/kube/object.ts'
 import type { PruneOutcome } from '@brokkr/kube/prune.ts'
 import type { Problem } from './problem.ts'
 import type { StackState } from './stack-parents.ts'
+import type { FieldChange } from './verify.ts'
 
 export type Operation = 'created' | 'updated' | 'unchanged' | 'deleted' | 'failed' | 'held'
 export interface TouchedObject {
@@ -17,6 +18,11 @@ export interface TouchedObject {
   readonly error?: string
 }
 
+export interface DriftFound {
+  readonly changes: readonly FieldChange[]
+  readonly isHealed: boolean
+}
+
 export type Outcome =
   | {
       readonly phase: 'applied'
@@ -24,6 +30,12 @@ export type Outcome =
       readonly event: StackState['event']
       /** The revision came into force in this attempt. */
       readonly isNew: boolean
+      /** Places that the revision changed in members that stay. */
+      readonly changes: readonly FieldChange[]
+      /** What another hand had changed; null: nothing. */
+      readonly drift: DriftFound | null
+      /** Why nothing was deleted although the revision drops it; null: nothing waits. */
+      readonly held: string | null
     }
   | { readonly phase: 'failed' | 'pending'; readonly objects: readonly TouchedObject[]; readonly problem: Problem }
   /** `last` is the revision that was in force; null: nothing of the stack was known here. */
@@ -39,6 +51,9 @@ export function touchedByPrune({ ref, action, failure }: PruneOutcome): TouchedO
   const operation = action === 'deleted' || action === 'going' ? 'deleted' : action === 'failed' ? 'failed' : 'held'
   return touched(ref, operation, failure?.code)
 }
+
+/** Left to stand by the guard. */
+export const touchedHeld = (object: KubeObject): TouchedObject => touched(refOf(object), 'held')
 
 function touched({ apiVersion, kind, namespace, name }: ObjectRef, operation: Operation, error?: string): TouchedObject {
   return {

@@ -30,10 +30,17 @@ test.each([
   ['nobody’s, adoption switched off', object({}), adopt, 'never', 'foreign_object'],
   ['another agent’s', object(theirs), adopt, 'unowned', 'foreign_object'],
   ['another agent’s, adoption of anything', object(theirs), adopt, 'any', 'adopted'],
+  [
+    'one of an agent whose place we took',
+    object({ ...theirs, 'brokkr.io/owner-id': 'before', 'brokkr.io/stack': 's' }),
+    plain,
+    'never',
+    'ours',
+  ],
   ['another tool’s', object(tool), adopt, 'unowned', 'foreign_object'],
   ['another tool’s, adoption of anything', object(tool), adopt, 'any', 'adopted'],
 ] as const)('%s', (_what, live, wanted, adoption, expected) => {
-  const verdict = judgeOwnership(live, wanted, { agentId: 'me', stackId: 's', adoption })
+  const verdict = judgeOwnership(live, wanted, { agentId: 'me', stackId: 's', adoption, adoptFrom: ['before'] })
   expect(verdict.is === 'foreign' ? verdict.problem.code : verdict.is).toBe(expected)
   if (verdict.is === 'foreign') expect(verdict.problem.message).toContain('ConfigMap x/m')
 })

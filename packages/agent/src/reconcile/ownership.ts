@@ -9,6 +9,10 @@ export interface OwnershipRules {
   readonly stackId: string
   /** unowned: an object without any mark may be adopted · any: also one of another tool · never. */
   readonly adoption: 'unowned' | 'never' | 'any'
+  /** Agents in whose place we stand: what they marked is ours. */
+  readonly adoptFrom: readonly string[]
+  /** A stack of ours that is on its way out: what it has may be taken over. */
+  readonly isLeaving?: ((stackId: string) => boolean) | undefined
 }
 export type Ownership = { readonly is: 'ours' } | { readonly is: 'adopted' } | { readonly is: 'foreign'; readonly problem: Problem }
 
@@ -18,10 +22,11 @@ export function judgeOwnership(live: KubeObject, wanted: KubeObject, rules: Owne
   const asks = wanted.metadata.annotations?.[ADOPT] === 'true'
   const owner = labels[OWNER_LABEL] ?? annotations[OWNER_LABEL]
   const stack = labels[STACK_LABEL] ?? annotations['k8s.brokkr.io/stack']
-  if (owner === rules.agentId && stack === rules.stackId) return { is: 'ours' }
+  const isOurs = owner !== undefined && (owner === rules.agentId || rules.adoptFrom.includes(owner))
+  if (isOurs && stack === rules.stackId) return { is: 'ours' }
   const what = describeRef(refOf(wanted))
-  if (owner === rules.agentId)
-    return asks
+  if (isOurs)
+    return asks || (stack !== undefined && rules.isLeaving?.(stack) === true)
       ? { is: 'adopted' }
       : foreign(
           'owned_by_other_stack',

@@ -8,7 +8,7 @@ const labels = { 'brokkr.io/stack': 's', 'brokkr.io/owner-id': 'a', 'applyset.ku
 
 function desired(name: string, hash = 'h', annotations: Record<string, string> = {}): DesiredObject {
   const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'x', annotations } }
-  return { object, hash, overwritten: [], key: identityKey(identityOf(object)) }
+  return { object, fresh: object, uncut: object, ignored: [], hash, overwritten: [], key: identityKey(identityOf(object)) }
 }
 const live = (name: string, change: Partial<KubeObject['metadata']> = {}): KubeObject => ({
   apiVersion: 'v1',
@@ -36,14 +36,14 @@ test.each([
     { do: 'update', item: { force: true } },
   ],
   ['no hash: updated', live('m', { annotations: {} }), [member('m')], none, { do: 'update' }],
-  ['touched by another hand: updated', live('m'), [member('m')], (): boolean => true, { do: 'update', item: { force: true } }],
-  ['made anew by another hand: updated', live('m', { uid: 'other' }), [member('m')], none, { do: 'update' }],
+  ['touched by another hand: compared', live('m'), [member('m')], (): boolean => true, { do: 'verify', item: { force: true } }],
+  ['made anew by another hand: compared', live('m', { uid: 'other' }), [member('m')], none, { do: 'verify' }],
   [
     'a label taken off: ours by its uid',
     live('m', { labels: { 'applyset.kubernetes.io/part-of': 'set' } }),
     [member('m')],
     none,
-    { do: 'update' },
+    { do: 'verify' },
   ],
   [
     'our label on a strange object: not taken for ours',
@@ -60,15 +60,28 @@ test.each([
     { do: 'hold', reason: 'terminating' },
   ],
 ] as const)('%s', (_what, stands, inventory, isSuspect, expected) => {
-  const { steps, deletes } = planStack({ desired: [desired('m')], live: stands ? [stands] : [], inventory, labels, isSuspect })
+  const { steps, deletes } = planStack({
+    desired: [desired('m')],
+    live: stands ? [stands] : [],
+    inventory,
+    labels,
+    isInForce: false,
+    isSuspect,
+  })
   expect(steps[0]).toMatchObject(expected)
   expect(deletes).toEqual([])
 })
 
 test('replacing an object needs the wish of its manifest', () => {
   const plan = (annotations: Record<string, string>) =>
-    planStack({ desired: [desired('m', 'new', annotations)], live: [live('m')], inventory: [member('m')], labels, isSuspect: none })
-      .steps[0]
+    planStack({
+      desired: [desired('m', 'new', annotations)],
+      live: [live('m')],
+      inventory: [member('m')],
+      labels,
+      isInForce: false,
+      isSuspect: none,
+    }).steps[0]
   expect(plan({})).not.toMatchObject({ item: { replace: true } })
   expect(plan({ 'brokkr.io/replace': 'true' })).toMatchObject({ item: { replace: true } })
 })
@@ -85,7 +98,7 @@ test('what left the set goes if it is proven ours, and only then', () => {
     live('stays'),
   ]
   const inventory = ['ours', 'remade', 'child', 'kept', 'stolen', 'stays'].map((name) => member(name))
-  const { deletes, kept } = planStack({ desired: [desired('stays')], live: stands, inventory, labels, isSuspect: none })
+  const { deletes, kept } = planStack({ desired: [desired('stays')], live: stands, inventory, labels, isInForce: false, isSuspect: none })
   expect(deletes.map(({ metadata }) => metadata.name)).toEqual(['ours'])
   expect(Object.fromEntries(kept.map(({ key, why }) => [key.split('|').at(-1), why]))).toEqual({
     copy: 'not_in_inventory',
@@ -102,6 +115,7 @@ test('same input, same plan', () => {
     live: [live('b'), live('c')],
     inventory: [member('b'), member('c')],
     labels,
+    isInForce: false,
     isSuspect: none,
   }
   expect(planStack(input)).toEqual(planStack(input))

@@ -4,22 +4,40 @@ import type { ApplyItem } from '@brokkr/kube/apply-object.ts'
 import type { Member } from '@brokkr/kube/applyset.ts'
 import { hasLabels, identityKey, identityOf, isTerminating, type KubeObject } from '@brokkr/kube/object.ts'
 import { indexMembers, judgePrune, type KeepReason } from '@brokkr/kube/prune.ts'
+import { heldPaths } from '@brokkr/kube/release-fields.ts'
 import type { DesiredObject } from './desired.ts'
-import { FIELD_MANAGER, HASH_ANNOTATION, PRUNE, REPLACE } from './marks.ts'
+import type { Path } from './ignore-fields.ts'
+import { EARLIER_MANAGERS, FIELD_MANAGER, HASH_ANNOTATION, PRUNE, REPLACE } from './marks.ts'
 
 export type Step =
-  | { readonly do: 'create' | 'update'; readonly desired: DesiredObject; readonly item: ApplyItem }
+  /** `isGone`: it stood there while this revision was in force, so another hand took it away. */
+  | { readonly do: 'create'; readonly desired: DesiredObject; readonly item: ApplyItem; readonly isGone: boolean }
+  | WriteStep<'update'>
+  /** What we wanted before, but another hand may have changed it: a dry run tells. */
+  | WriteStep<'verify'>
   | { readonly do: 'unchanged'; readonly desired: DesiredObject; readonly uid: string | undefined }
   /** It is on its way out by another hand; what we would write now goes with it. */
   | { readonly do: 'hold'; readonly desired: DesiredObject; readonly uid: string | undefined; readonly reason: 'terminating' }
-/** The steps that send something. */
-export const isWritten = (step: Step): step is Extract<Step, { do: 'create' | 'update' }> => step.do === 'create' || step.do === 'update'
+interface WriteStep<Do extends string> {
+  readonly do: Do
+  readonly desired: DesiredObject
+  readonly item: ApplyItem
+  readonly live: KubeObject
+  /** Fields that are others' to set and that we still own: let go before anything is applied, or the apply would delete them. */
+  readonly release: readonly Path[]
+}
+export type VerifyStep = WriteStep<'verify'>
+/** The steps that may send something. */
+export const isWritten = (step: Step): step is Extract<Step, { do: 'create' | 'update' | 'verify' }> =>
+  step.do === 'create' || step.do === 'update' || step.do === 'verify'
 
 export interface Plan {
   /** In the order of the manifest; apply puts them into phases. */
   readonly steps: readonly Step[]
   /** Live objects that left the set and are proven ours. */
   readonly deletes: readonly KubeObject[]
+  /** Members of ours that stand, those that are to go included. */
+  readonly standing: number
   readonly kept: readonly { readonly key: string; readonly why: KeepReason }[]
 }
 export interface PlanInput {
@@ -29,6 +47,8 @@ export interface PlanInput {
   readonly inventory: readonly Member[]
   /** What stands on every member: stack, owner, set. */
   readonly labels: Readonly<Record<string, string>>
+  /** The revision was completely applied before. */
+  readonly isInForce: boolean
   /** Another hand may have changed it since we last looked. */
   readonly isSuspect: (key: string, live: KubeObject) => boolean
 }
@@ -45,21 +65,33 @@ export function planStack(input: PlanInput): Plan {
     keep: PRUNE,
   }
   const judged = [...live].map(([key, object]) => ({ key, object, verdict: judgePrune(object, rules, known) }))
+  const deletes = judged.filter(({ verdict }) => verdict.do === 'delete').map(({ object }) => object)
   return {
     steps,
-    deletes: judged.filter(({ verdict }) => verdict.do === 'delete').map(({ object }) => object),
+    deletes,
+    standing: steps.filter((step) => step.do !== 'create').length + deletes.length,
     kept: judged.flatMap(({ key, verdict }) => (verdict.do === 'keep' && verdict.why !== 'desired' ? [{ key, why: verdict.why }] : [])),
   }
 }
 
 function stepOf(desired: DesiredObject, live: KubeObject | undefined, member: Member | undefined, input: PlanInput): Step {
   // Nothing of ours is seen there. Whether something foreign stands under the name, the apply finds out and then stops.
-  if (!live || !isOurs(live, member, input.labels)) return { do: 'create', desired, item: { object: desired.object, expect: 'absent' } }
+  if (!live || !isOurs(live, member, input.labels))
+    return {
+      do: 'create',
+      desired,
+      item: { object: desired.fresh, expect: 'absent' },
+      isGone: !live && input.isInForce && member?.uid !== undefined,
+    }
   const uid = live.metadata.uid
   if (isTerminating(live)) return { do: 'hold', desired, uid, reason: 'terminating' }
   if (isUntouched(desired, live, member, input)) return { do: 'unchanged', desired, uid }
   const replace = desired.object.metadata.annotations?.[REPLACE] === 'true'
-  return { do: 'update', desired, item: { object: desired.object, force: true, ...(replace ? { replace } : {}) } }
+  const item = { object: desired.object, force: true, ...(replace ? { replace } : {}) }
+  // Lists are walked by what the manifest says stands in them: the metadata at hand does not tell.
+  const release = heldPaths({ ...desired.uncut, metadata: live.metadata }, [FIELD_MANAGER, ...EARLIER_MANAGERS], desired.ignored)
+  const isWanted = input.isInForce || live.metadata.annotations?.[HASH_ANNOTATION] === desired.hash
+  return { do: isWanted ? 'verify' : 'update', desired, item, live, release }
 }
 
 /** By its marks, or, where somebody took them off, by being the very object that we wrote down. */

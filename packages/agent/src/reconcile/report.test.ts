@@ -29,9 +29,10 @@ const attempted = (outcome: Outcome, change: Partial<Attempted> = {}): Attempted
   nowMs,
   tookMs: 812.4,
   retryAtMs: null,
+  fight: null,
   ...change,
 })
-const applied = (isNew: boolean): Outcome => ({ phase: 'applied', objects: [touched], event, isNew })
+const applied = (isNew: boolean): Outcome => ({ phase: 'applied', objects: [touched], event, isNew, changes: [], drift: null, held: null })
 const failed: Outcome = { phase: 'failed', objects: [], problem: { phase: 'failed', code: 'forbidden', message: 'no' } }
 const removed: Outcome = { phase: 'removed', objects: [], last: state }
 

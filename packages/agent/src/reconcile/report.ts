@@ -5,6 +5,7 @@ import type { StackReport } from '@brokkr/contract/stream.ts'
 import type { AgentId, DeploymentObjectId, StackId } from '@brokkr/contract/wire.ts'
 import type { Outcome, TouchedObject } from './outcome.ts'
 import { uuid7 } from './uuid7.ts'
+import type { FieldChange } from './verify.ts'
 
 export interface Attempted {
   readonly agentId: AgentId
@@ -20,13 +21,14 @@ export interface Attempted {
   readonly nowMs: number
   readonly tookMs: number
   readonly retryAtMs: number | null
+  /** What is fought over with somebody else; null: nothing. */
+  readonly fight: string | null
 }
 
 export function rowOf(done: Attempted): StackReport {
   const { outcome } = done
   const at = { stack_id: done.stackId, observed_at: timestamp(done.nowMs), attempts: done.attempt }
-  if (done.isHeld && outcome.phase === 'applied') return heldRow(done.stackId, done.rev, done.object?.id ?? null, done.nowMs)
-  if (outcome.phase === 'applied') return { ...at, rev: done.rev, object_id: done.object?.id ?? null, phase: 'applied' }
+  if (outcome.phase === 'applied') return appliedRow(done, outcome)
   if (outcome.phase === 'removed') {
     const rev = Math.max(done.rev, outcome.last?.rev ?? 0)
     return { ...at, rev, object_id: removedObject(done), phase: 'removed' }
@@ -43,6 +45,26 @@ export function rowOf(done: Attempted): StackReport {
     retry_at,
   }
 }
+
+function appliedRow(done: Attempted, { held, drift }: Extract<Outcome, { phase: 'applied' }>): StackReport {
+  const objectId = done.object?.id ?? null
+  if (done.isHeld) return heldRow(done.stackId, done.rev, objectId, done.nowMs)
+  const at = { stack_id: done.stackId, rev: done.rev, object_id: objectId, attempts: done.attempt, observed_at: timestamp(done.nowMs) }
+  const say = (message: string) => message.slice(0, messageCharsMax)
+  if (held !== null) return { ...at, phase: 'held', code: 'prune_guard', message: say(held) }
+  if (done.fight !== null) return { ...at, phase: 'applied', code: 'drift_fight', message: say(done.fight) }
+  if (drift !== null && !drift.isHealed) return { ...at, phase: 'applied', code: 'drifted', message: say(driftText(drift.changes)) }
+  return { ...at, phase: 'applied' }
+}
+
+const driftText = (changes: readonly FieldChange[]): string =>
+  changes
+    .slice(0, 20)
+    .map(({ kind, namespace, name, path, manager }) => {
+      const what = `${kind} ${namespace ? `${namespace}/` : ''}${name}`
+      return path === '/' ? `${what} is missing` : `${path} of ${what} was set by ${manager ?? 'somebody'}`
+    })
+    .join('; ')
 
 export const heldRow = (stackId: StackId, rev: number, objectId: DeploymentObjectId | null, nowMs: number): StackReport => ({
   stack_id: stackId,
@@ -69,6 +91,7 @@ export function eventOf(done: Attempted, isFirstLook: boolean): NewAgentEvent | 
         status: 'SUCCESS',
         occurred_at: outcome.event.at,
         sequence_id: object.sequenceId,
+        ...(outcome.changes.length > 0 ? { changes: [...outcome.changes] } : {}),
       }
     }
     case 'removed': {
@@ -90,6 +113,30 @@ export function eventOf(done: Attempted, isFirstLook: boolean): NewAgentEvent | 
   }
 }
 
+/** What another hand did to the members of a stack, and whether it was undone. */
+export function driftEventOf(done: Attempted): NewAgentEvent | null {
+  const { outcome, object } = done
+  if (outcome.phase !== 'applied' || outcome.drift === null || object === null) return null
+  const { changes, isHealed } = outcome.drift
+  const count = `${changes.length} ${changes.length === 1 ? 'field' : 'fields'}`
+  return {
+    ...head(done, object.id),
+    event_type: 'DRIFT',
+    status: isHealed ? 'SUCCESS' : 'FAILURE',
+    message: isHealed ? `healed ${count}` : `${count} differ; drift of this stack is only reported`,
+    sequence_id: object.sequenceId,
+    changes: changes.slice(0, changesMax).map((change) => ({ ...change })),
+    ...(isHealed ? {} : { error_code: 'drifted' }),
+  }
+}
+
+/** Equal texts: the same places, changed by the same managers. */
+export const driftKey = (changes: readonly FieldChange[]): string =>
+  changes
+    .map(({ group, kind, namespace, name, path, manager }) => [group, kind, namespace, name, path, manager].join(' '))
+    .toSorted()
+    .join('\n')
+
 /** The marker, or the last applied object when the stack only stopped matching. */
 const removedObject = ({ object, outcome }: Attempted): DeploymentObjectId | null =>
   object?.id ?? (outcome.phase === 'removed' ? ((outcome.last?.deployment_object_id ?? null) as DeploymentObjectId | null) : null)
@@ -107,6 +154,7 @@ const head = (done: Attempted, objectId: DeploymentObjectId) => ({
 const resourceOf = (object: TouchedObject) => ({ ...object })
 
 const resourcesMax = 500
+const changesMax = 200
 const messageCharsMax = 4_096
 const repeatMs = 3_600_000
 

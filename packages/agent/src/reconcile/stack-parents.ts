@@ -9,6 +9,7 @@ import type { Clock } from '@brokkr/runtime/clock.ts'
 import { Terminal } from '@brokkr/runtime/errors.ts'
 import { z } from 'zod'
 import { FIELD_MANAGER, OWNER_LABEL, STACK_LABEL } from './marks.ts'
+import type { Tenant } from './tenants.ts'
 
 const stateVersion = 1
 const StackState = z.object({
@@ -26,15 +27,26 @@ const StackState = z.object({
 /** The revision in force. */
 export type StackState = z.output<typeof StackState>
 
+/** How many members stood when a revision came: what it may drop is measured by that, however often it is tried. */
+const Basis = z.object({ object_id: z.string(), standing: z.int() })
+export type Basis = z.output<typeof Basis>
+const SavedTenant = z.object({ generator_id: z.string(), name: z.string().nullable() })
+
 export interface StackParent {
   readonly set: ApplySet
   /** Null: nothing was ever completely applied. */
   readonly state: StackState | null
+  readonly basis: Basis | null
+  readonly tenant: Tenant | null
+  /** Of the revision in force, gzip; null where it is not kept. */
+  readonly manifest: Buffer | null
 }
 
 const prefix = 'brokkr-stack-'
 const stateFile = 'state.json'
 const manifestFile = 'manifest.yaml.gz'
+const basisFile = 'basis.json'
+const tenantFile = 'tenant.json'
 const secretBytes = 900 * 1024
 const memberBytes = 64
 
@@ -56,7 +68,8 @@ export class StackParents {
   /** An empty set when there is no parent yet. Throws ForeignApplySet for one that is not ours. */
   async read(stackId: string, signal: AbortSignal): Promise<StackParent & { readonly exists: boolean }> {
     const set = await readApplySet(this.#deps, this.#parentAt(stackId), this.#form(stackId), { signal })
-    return set ? { set, state: stateOf(set), exists: true } : { set: emptyApplySet(this.#parentAt(stackId)), state: null, exists: false }
+    if (set) return { ...parentOf(set), state: stateOf(set), exists: true }
+    return { ...parentOf(emptyApplySet(this.#parentAt(stackId))), exists: false }
   }
 
   /** Every stack of ours with its inventory. */
@@ -64,7 +77,7 @@ export class StackParents {
     const at = { namespace: this.#at.namespace, labels: { [OWNER_LABEL]: this.#at.agentId } }
     const { sets } = await listApplySets(this.#deps, at, this.#form(''), { signal })
     const parents = sets.filter(({ name }) => name.startsWith(prefix))
-    return parents.map((set) => ({ stackId: set.name.slice(prefix.length), parent: { set, state: readState(set) } }))
+    return parents.map((set) => ({ stackId: set.name.slice(prefix.length), parent: parentOf(set) }))
   }
 
   /** Only their ids, read by metadata: what stands in the cluster under our name. */
@@ -116,6 +129,25 @@ export class StackParents {
   #form(stackId: string): ParentForm {
     const labels = { [OWNER_LABEL]: this.#at.agentId, [STACK_LABEL]: stackId }
     return { tooling: this.#at.tooling, type: 'brokkr.io/stack', labels }
+  }
+}
+
+/** The set with these notes beside its members; null takes one off. */
+export function withNotes(set: ApplySet, notes: { basis: Basis | null; tenant: Tenant | null }): ApplySet {
+  const { [basisFile]: _basis, [tenantFile]: _tenant, ...rest } = set.data
+  const basis = notes.basis && { [basisFile]: Buffer.from(JSON.stringify(notes.basis)) }
+  const saved = notes.tenant && { generator_id: notes.tenant.generatorId, name: notes.tenant.name }
+  return { ...set, data: { ...rest, ...basis, ...(saved && { [tenantFile]: Buffer.from(JSON.stringify(saved)) }) } }
+}
+
+function parentOf(set: ApplySet): StackParent {
+  const tenant = SavedTenant.safeParse(parseOrNull(set.data[tenantFile])).data
+  return {
+    set,
+    state: readState(set),
+    basis: Basis.safeParse(parseOrNull(set.data[basisFile])).data ?? null,
+    tenant: tenant ? { generatorId: tenant.generator_id, name: tenant.name } : null,
+    manifest: set.data[manifestFile] ?? null,
   }
 }
 

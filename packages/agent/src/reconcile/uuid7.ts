@@ -9,3 +9,8 @@ export function uuid7(nowMs: number): string {
   const hex = bytes.toString('hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }
+
+/** When the broker took a revision in: the time that stands in front of its id. Null for an id that holds none. */
+export function madeAtMs(id: string): number | null {
+  return /^[0-9a-f]{8}-[0-9a-f]{4}-7/.test(id) ? Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) : null
+}

@@ -11,19 +11,27 @@ import type { TestCluster } from '@brokkr/testing/kube.ts'
 import { afterAll } from 'vitest'
 import { holdObject } from '../follow/held-object.ts'
 import { agentMetrics } from '../metrics.ts'
+import { allGrants } from '../policy.ts'
 import { ensureHashKey } from '../reconcile/agent-state.ts'
 import type { ApplyTask } from '../reconcile/attempt.ts'
 import { CleanMarks } from '../reconcile/clean-marks.ts'
 import type { ReconcileDeps } from '../reconcile/deps.ts'
 import { MemberIndex } from '../reconcile/member-index.ts'
+import { PruneApprovals } from '../reconcile/prune-approvals.ts'
 import { StackParents } from '../reconcile/stack-parents.ts'
+import { Tenants } from '../reconcile/tenants.ts'
+import { type ApiRecorder, apiRecorder } from './api-recorder.ts'
+import { stackId as numberedStack } from './frames.ts'
+
+/** Whose stacks all of a test's are, unless it says otherwise. */
+export const generatorId = '0c000000-0000-4000-8000-000000000001'
 
 export interface Write {
   readonly verb: 'apply' | 'create' | 'replace' | 'patch' | 'delete'
   readonly ref: ObjectRef
 }
 export interface ReconcileWorld {
-  readonly at: TestCluster
+  readonly at: WorldCluster
   /** The agent's own namespace. */
   readonly own: string
   readonly kube: Kube
@@ -33,17 +41,33 @@ export interface ReconcileWorld {
   readonly writes: Write[]
   /** Called before each of them. */
   onWrite: (write: Write) => void
+  /** Everything that arrived at the API server from this agent. */
+  readonly recorder: ApiRecorder
+  /** Stacks of the one generator, beside those of the frames. */
+  readonly stackIds: Set<string>
   /** The same agent after a restart: it remembers nothing. */
   restarted(): ReconcileDeps
 }
 
-export async function reconcileWorld(at: TestCluster, change: Partial<ReconcileDeps['settings']> = {}): Promise<ReconcileWorld> {
+/** Of the shared plane or of one's own. */
+export type WorldCluster = Pick<TestCluster, 'url' | 'caPem' | 'token' | 'kubeconfigPath' | 'namespace' | 'api'>
+
+export async function reconcileWorld(
+  at: WorldCluster,
+  change: Partial<ReconcileDeps['settings']> = {},
+  signIn: { readonly token?: string } = {},
+): Promise<ReconcileWorld> {
   const own = await at.namespace('agent')
   const direct = openKube(await loadKubeconfig({ path: at.kubeconfigPath, env: {} }))
-  afterAll(() => direct.close())
+  const recorder = await apiRecorder({ ...at, ...signIn })
+  const recorded = openKube(await loadKubeconfig({ path: recorder.kubeconfigPath, env: {} }))
+  afterAll(() => Promise.all([direct.close(), recorded.close()]))
   const agentId = randomUUID()
   const world: { writes: Write[]; onWrite: (write: Write) => void } = { writes: [], onWrite: () => undefined }
-  const kube = recording(direct, (write) => {
+  const stackIds = new Set<string>()
+  const stacks = () =>
+    [...Array.from({ length: 1000 }, (_, n) => numberedStack(n)), ...stackIds].map((id) => ({ id, generator_id: generatorId }))
+  const kube = recording(recorded, (write) => {
     world.writes.push(write)
     world.onWrite(write)
   })
@@ -55,12 +79,18 @@ export async function reconcileWorld(at: TestCluster, change: Partial<ReconcileD
     parents: new StackParents({ kube, clock }, { namespace: own, agentId, tooling: 'brokkr/v0.0.0', savesManifests: true }),
     members: new MemberIndex(),
     clean: new CleanMarks(),
+    tenants: new Tenants(() => Promise.resolve(stacks())),
+    approvals: new PruneApprovals(),
     agentId,
     hashKey,
     settings: {
-      policy: { allowedNamespaces: [], protectedNamespaces: [own], deniedKinds: [] },
+      policy: { allowedNamespaces: [], watchNamespace: null, protectedNamespaces: [own], deniedKinds: [] },
+      tenants: { grants: { [generatorId]: allGrants }, identities: {}, identitiesRequired: false },
+      signatures: { isRequired: false, keys: {} },
+      pruneGuard: { count: 5, percent: 20 },
       defaultNamespace: 'default',
       adoption: 'unowned',
+      adoptFrom: [],
       applyConcurrency: 8,
       dryRun: true,
       fieldValidation: 'Strict',
@@ -69,7 +99,7 @@ export async function reconcileWorld(at: TestCluster, change: Partial<ReconcileD
       ...change,
     },
   })
-  return Object.assign(world, { at, own, kube: direct, agentId, deps: depsNow(), restarted: depsNow })
+  return Object.assign(world, { at, own, recorder, stackIds, kube: direct, agentId, deps: depsNow(), restarted: depsNow })
 }
 
 /** Passes everything on, and tells of what changes the cluster. */
@@ -82,6 +112,7 @@ function recording(kube: Kube, told: (write: Write) => void): Kube {
     replace: (object, options) => (dry(options) || told({ verb: 'replace', ref: refOf(object) }), kube.replace(object, options)),
     patch: (ref, patch, options) => (dry(options) || told({ verb: 'patch', ref }), kube.patch(ref, patch, options)),
     delete: (ref, options) => (dry(options) || told({ verb: 'delete', ref }), kube.delete(ref, options)),
+    with: (defaults) => recording(kube.with(defaults), told),
   }
 }
 
@@ -103,7 +134,7 @@ export const described = (writes: readonly Write[]): string[] =>
 export function revision(stackId: string, rev: number, objects: readonly object[] | string, change: Partial<ApplyTask> = {}): ApplyTask {
   const text = typeof objects === 'string' ? objects : objects.map((object) => JSON.stringify(object)).join('\n---\n')
   const object = holdObject({ id: randomUUID() as never, sequenceId: rev, isMarker: false }, text)
-  return { stackId, rev, drift: 'heal', object, text, suspects: new Set(), ...change }
+  return { stackId, rev, drift: 'heal', object, text, suspects: new Set(), resting: new Set(), ...change }
 }
 
 export const configMap = (namespace: string, name: string, data: Record<string, unknown> = {}, metadata: object = {}) => ({
@@ -113,3 +144,38 @@ export const configMap = (namespace: string, name: string, data: Record<string, 
   data,
 })
 export const CONFIG_MAP = { apiVersion: 'v1', kind: 'ConfigMap' }
+
+/** A definition of a namespaced kind without a schema. */
+export const widgetDefinition = (group: string, change: { plural?: string; kind?: string } = {}) => {
+  const { plural = 'widgets', kind = 'Widget' } = change
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${plural}.${group}` },
+    spec: {
+      group,
+      scope: 'Namespaced',
+      names: { kind, plural, singular: plural.slice(0, -1), listKind: `${kind}List` },
+      versions: [
+        {
+          name: 'v1',
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+        },
+      ],
+    },
+  }
+}
+export const newGroup = (): string => `g${randomUUID().slice(0, 8)}.example.com`
+
+export const deployment = (namespace: string, name: string, replicas: number, image = 'example.invalid/web:1') => ({
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  metadata: { name, namespace },
+  spec: {
+    replicas,
+    selector: { matchLabels: { app: name } },
+    template: { metadata: { labels: { app: name } }, spec: { containers: [{ name: 'main', image }] } },
+  },
+})

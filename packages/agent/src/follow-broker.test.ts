@@ -1,0 +1,431 @@
+// The agent's follower against real brokers and a real database, over links that break in all the ways that links break.
+import type { StackId } from '@brokkr/contract/wire.ts'
+import { systemClock } from '@brokkr/runtime/clock.ts'
+import { startTestBroker, type TestBroker, unique } from '@brokkr/testing/broker.ts'
+import { startBrokerProxy } from '@brokkr/testing/broker-proxy.ts'
+import { startFaultProxy } from '@brokkr/testing/fault-proxy.ts'
+import { type FeedWorld, feedWorld } from '@brokkr/testing/feed-world.ts'
+import { startSwitchProxy } from '@brokkr/testing/switch-proxy.ts'
+import { waitFor } from '@brokkr/testing/wait-for.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { followBroker, type RealFollow } from './test-parts/real-follow.ts'
+import { closeAfter } from './test-parts/scripted-broker.ts'
+
+let world: FeedWorld
+/** Another process on the same database. */
+let other: TestBroker
+const quick = {
+  BROKKR__LOG__LEVEL: 'info',
+  BROKKR__FEED__PING_SECONDS: '0.2',
+  BROKKR__FEED__DEAD_SECONDS: '2',
+  BROKKR__FEED__FAR_END_CHECK_SECONDS: '0.3',
+}
+beforeAll(async () => {
+  world = await feedWorld(quick)
+  other = await world.broker.sibling()
+  return () => Promise.all([world.broker.kill(), other.kill()])
+})
+const placeOf = ({ url }: { url: string }) => ({ host: '127.0.0.1', port: Number(new URL(url).port) })
+const metric = async ({ url }: TestBroker, name: string, labels: Record<string, string> = {}): Promise<number> => {
+  const line = (await (await fetch(`${url}/metrics`)).text())
+    .split('\n')
+    .find(
+      (text) =>
+        (text.startsWith(`${name}{`) || text.startsWith(`${name} `)) &&
+        Object.entries(labels).every(([key, value]) => text.includes(`${key}="${value}"`)),
+    )
+  return Number(/ (\S+)$/.exec(line ?? '')?.[1] ?? 0)
+}
+const snapshots = (broker: TestBroker, reason?: string) =>
+  metric(broker, 'brokkr_stream_starts_total', { mode: 'snapshot', ...(reason === undefined ? {} : { reason }) })
+const resumes = (broker: TestBroker) => metric(broker, 'brokkr_stream_starts_total', { mode: 'resume' })
+const synced = (followed: RealFollow) => waitFor('a proven list', () => followed.verified.length > 0 && followed.follow.map.cursor !== null)
+const has = (followed: RealFollow, stackId: string, objectId: string) =>
+  waitFor('the object to be here', () => followed.wanted().get(stackId)?.objectId === objectId, {
+    onTimeout: () => `transport ${followed.follow.transport}, ${JSON.stringify([...followed.wanted()])}`,
+  })
+
+test('[S11] the process dies in the middle of a snapshot: another one gives a complete one, and nothing follows from the first', async () => {
+  const label = unique('l')
+  const agent = await world.agent([label])
+  // Ten objects of 100 KB to a page of 1 MiB, fifteen pages.
+  await world.manyStacks(agent, { count: 150, label, bytes: 100_000 })
+  const dying = await world.broker.sibling()
+  const link = await startFaultProxy({ target: placeOf(dying) })
+  const address = await startSwitchProxy({ target: { host: '127.0.0.1', port: link.port } })
+  closeAfter(() => Promise.all([link.close(), address.close()]).then(() => undefined))
+  const before = await followBroker(address.url, agent)
+  await synced(before)
+  const { map } = before.follow
+  await before.stop()
+  // What it holds stays, and a complete list is asked for.
+  map.cursor = null
+  link.throttle(6_000_000, 'toClient')
+  const bytesBefore = link.bytes.toClient
+  const followed = await followBroker(address.url, agent, { map })
+  await waitFor('ten pages', () => link.bytes.toClient - bytesBefore > 10.5 * 1024 * 1024, { everyMs: 5 })
+  await dying.kill('SIGKILL')
+  expect(followed.verified).toEqual([])
+  expect(map.cursor).toBeNull()
+  const [had, removed] = [await snapshots(other), (await world.wanted(agent)).keys().next().value!]
+  await world.tenant.client.stacksRemoveLabel({ params: { id: removed, label } })
+  address.switchTo(placeOf(other))
+  await synced(followed)
+  expect(await snapshots(other)).toBe(had + 1)
+  // All that is taken away is what the complete list takes away.
+  expect(followed.verified).toHaveLength(1)
+  expect(followed.verified[0]!.mentioned.size).toBe(149)
+  expect([...map.levels.leaving.keys()]).toEqual([removed])
+  expect(followed.wanted().size).toBe(149)
+}, 90_000)
+
+test('[S32] a broker is killed: noticed at once or after the time of silence, reconnects are spread, all resume elsewhere, nothing is lost', async () => {
+  const label = unique('l')
+  const stacks = [await world.stack([label]), await world.stack([label])]
+  const agents = await Promise.all(Array.from({ length: 6 }, () => world.agent([label])))
+  const dying = await world.broker.sibling()
+  // The first three see their connection end, the others hear nothing any more.
+  const silent = await startFaultProxy({ target: placeOf(dying) })
+  const [open, hidden] = [
+    await startSwitchProxy({ target: placeOf(dying) }),
+    await startSwitchProxy({ target: { host: '127.0.0.1', port: silent.port } }),
+  ]
+  const arrivals: number[] = []
+  const after = await startBrokerProxy(other.url)
+  after.break(({ path }) => {
+    if (path.endsWith('/stream')) arrivals.push(performance.now())
+    return { do: 'pass' }
+  })
+  closeAfter(() => Promise.all([silent.close(), open.close(), hidden.close(), after.close()]).then(() => undefined))
+  const options = { deadMs: 4_000, reconnect: { baseMs: 600, maxMs: 2_000 } }
+  const followers = await Promise.all(agents.map((agent, n) => followBroker(n < 3 ? open.url : hidden.url, agent, { options })))
+  for (const followed of followers) await synced(followed)
+  const [snapshotsBefore, resumesBefore] = [await snapshots(other), await resumes(other)]
+  silent.halfOpen()
+  await dying.kill('SIGKILL')
+  const missed = [await world.submit(stacks[0]!.id, 'missed'), await world.submit(stacks[1]!.id, 'missed')]
+  open.switchTo(placeOf(after))
+  await waitFor('silence to be noticed', async () => (await followers[5]!.ends('silent')) > 0)
+  hidden.switchTo(placeOf(after))
+  for (const followed of followers) for (const [n, { id }] of missed.entries()) await has(followed, stacks[n]!.id, id)
+  expect(await followers[0]!.ends('silent')).toBe(0)
+  expect(await snapshots(other)).toBe(snapshotsBefore)
+  expect(await resumes(other)).toBeGreaterThanOrEqual(resumesBefore + 6)
+  for (const { query } of after.requests.filter(({ path }) => path.endsWith('/stream'))) expect(query.get('cursor')).not.toBeNull()
+  for (const followed of followers) {
+    expect(followed.follow.map.levels.leaving.size).toBe(0)
+    expect(followed.verified).toHaveLength(1)
+  }
+  // Not in one moment: each waits a different time.
+  const sorted = arrivals.toSorted((a, b) => a - b)
+  expect(sorted.at(-1)! - sorted[0]!).toBeGreaterThan(20)
+}, 90_000)
+
+test('[S38] a balancer that cuts what is idle cuts no stream: pings keep it, and the agent follows on across the lives of streams', async () => {
+  const label = unique('l')
+  const stack = await world.stack([label])
+  const agent = await world.agent([label])
+  const broker = await world.broker.sibling({ BROKKR__FEED__STREAM_LIFE_SECONDS: '[1.5, 2]' })
+  const balancer = await startSwitchProxy({ target: placeOf(broker), idleMs: 1_000 })
+  closeAfter(() => balancer.close())
+  // Heartbeats go another way: here nothing but the stream says anything.
+  const followed = await followBroker(balancer.url, agent, { hasHeart: false })
+  const beat = setInterval(() => void agent.client.recordHeartbeat({ params: { id: agent.agent.id } }).catch(() => undefined), 200)
+  closeAfter(() => clearInterval(beat))
+  await synced(followed)
+  await waitFor('several lives of the stream', async () => (await followed.ends('bye')) >= 4)
+  expect(balancer.idleCuts).toBe(0)
+  expect([await followed.ends('lost'), await followed.ends('silent')]).toEqual([0, 0])
+  expect(await snapshots(broker)).toBe(1)
+  const object = await world.submit(stack.id, 'at last')
+  await has(followed, stack.id, object.id)
+  await followed.stop()
+  // The balancer does cut: a stream that says nothing for longer than it waits.
+  await broker.kill()
+  const quiet = await world.broker.sibling({ BROKKR__FEED__PING_SECONDS: '30', BROKKR__FEED__CANARY_SECONDS: '600' })
+  balancer.switchTo(placeOf(quiet))
+  const cutOff = await followBroker(balancer.url, agent, { hasHeart: false })
+  await waitFor('a cut', () => balancer.idleCuts > 0)
+  await cutOff.stop()
+  await quiet.kill()
+}, 90_000)
+
+test('[S39] a half-open connection: the agent notices after its time of silence, the broker frees the stream one check later', async () => {
+  const label = unique('l')
+  const stack = await world.stack([label])
+  const agent = await world.agent([label])
+  const broker = await world.broker.sibling()
+  const link = await startFaultProxy({ target: placeOf(broker) })
+  closeAfter(() => link.close())
+  const followed = await followBroker(link.url, agent, { options: { deadMs: 1_000 } })
+  await synced(followed)
+  expect(await metric(broker, 'brokkr_stream_open', { follower: 'agent' })).toBe(1)
+  link.halfOpen()
+  await waitFor('the agent to notice', async () => (await followed.ends('silent')) >= 1)
+  await waitFor('the broker to free the stream', async () => (await metric(broker, 'brokkr_stream_open', { follower: 'agent' })) === 0)
+  expect(followed.wanted().size).toBe(1)
+  const object = await world.submit(stack.id, 'meanwhile')
+  link.heal()
+  await has(followed, stack.id, object.id)
+  expect(followed.verified).toHaveLength(1)
+  await followed.stop()
+  await broker.kill()
+}, 60_000)
+
+test('[S37] a proxy holds streams back: after two silent ones the agent polls long, correctly, and streams again once it may', async () => {
+  const label = unique('l')
+  const stack = await world.stack([label])
+  const agent = await world.agent([label])
+  const proxy = await startBrokerProxy(other.url)
+  closeAfter(() => proxy.close())
+  const isStream = ({ path }: { path: string }) => path.endsWith('/stream')
+  proxy.break((request) => (isStream(request) ? { do: 'buffer' } : { do: 'pass' }))
+  const followed = await followBroker(proxy.url, agent, { options: { silentMs: 600, longPollMs: 1_500, transportRetryMs: 4_000 } })
+  await waitFor('a long poll', () => followed.follow.transport === 'longpoll')
+  const waits = proxy.requests.filter(isStream).map(({ query }) => query.has('wait'))
+  expect(waits.slice(0, 3)).toEqual([false, false, true])
+  await synced(followed)
+  for (let n = 0; n < 3; n += 1) await has(followed, stack.id, (await world.submit(stack.id, `${n}`)).id)
+  await world.tenant.client.stacksRemoveLabel({ params: { id: stack.id, label } })
+  await waitFor('the stack to leave', () => followed.wanted().size === 0)
+  proxy.heal()
+  await waitFor('a stream again', () => followed.follow.transport === 'stream')
+  const added = await world.stack([label])
+  await has(followed, added.id, (await world.submit(added.id, 'streamed')).id)
+  expect(followed.follow.transport).toBe('stream')
+}, 60_000)
+
+interface Line {
+  readonly id: string
+  readonly checksum: string
+}
+const flipped = (text: string) => text.replace(/.$/, (digit) => (digit === '0' ? '1' : '0'))
+/** What a bit that flips may do to a stack of the map. */
+const flips: ((stack: { rev: number; line: Line | null }) => object)[] = [
+  ({ rev }) => ({ rev: rev ^ 4 }),
+  ({ line }) => ({ line: { ...line, id: flipped(line!.id) } }),
+  ({ line }) => ({ line: { ...line, checksum: flipped(line!.checksum) } }),
+]
+
+test('[S45] a bit of the agent’s map flips, in rev, object or checksum: the next check finds it, a snapshot repairs it, and the reason is counted', async () => {
+  for (const flip of flips) {
+    const label = unique('l')
+    const [stack, next] = [await world.stack([label]), await world.stack([label])]
+    const object = await world.submit(stack.id, 'right')
+    await world.submit(next.id, 'beside it')
+    const agent = await world.agent([label])
+    const followed = await followBroker(other.url, agent, { digestMs: 400 })
+    await synced(followed)
+    const { levels } = followed.follow.map
+    const right = levels.summary()
+    const mismatches = await metric(other, 'brokkr_stream_digest_checks_total', { result: 'mismatch' })
+    const repairs = await snapshots(other, 'digest')
+    const held = levels.wanted.get(stack.id as StackId)!
+    levels.wanted.set(stack.id as StackId, { ...held, ...flip(held) })
+    expect(levels.summary()).not.toEqual(right)
+    const now = () => followed.follow.map.levels.summary()
+    await waitFor('the repair', () => JSON.stringify(now()) === JSON.stringify(right))
+    expect(followed.wanted().get(stack.id)).toEqual({ rev: 1, objectId: object.id })
+    expect(await metric(other, 'brokkr_stream_digest_checks_total', { result: 'mismatch' })).toBeGreaterThan(mismatches)
+    expect(await snapshots(other, 'digest')).toBeGreaterThan(repairs)
+    expect(followed.follow.map.levels.leaving.size).toBe(0)
+    await followed.stop()
+  }
+})
+
+test('[S47] an agent without a fault is compared and listed by its timers, whether its streams end often or never', async () => {
+  for (const life of ['[0.7, 0.9]', '[600, 600]']) {
+    const label = unique('l')
+    await world.submit((await world.stack([label])).id, 'x')
+    const agent = await world.agent([label])
+    const broker = await world.broker.sibling({ BROKKR__FEED__STREAM_LIFE_SECONDS: life })
+    // A day in four seconds; a check every 0.8 s.
+    const followed = await followBroker(broker.url, agent, { digestMs: 800, options: { snapshotMs: 4_000 } })
+    await synced(followed)
+    await waitFor('two daily lists', async () => (await snapshots(broker, 'daily')) >= 2, { limitMs: 60_000 })
+    expect(await metric(broker, 'brokkr_stream_digest_checks_total', { result: 'match' })).toBeGreaterThanOrEqual(3)
+    expect(await metric(broker, 'brokkr_stream_digest_checks_total', { result: 'mismatch' })).toBe(0)
+    expect(await snapshots(broker, 'first')).toBe(1)
+    expect(await snapshots(broker, 'digest')).toBe(0)
+    const byes = await followed.ends('bye')
+    if (life === '[600, 600]') expect(byes).toBe(0)
+    else expect(byes).toBeGreaterThan(2)
+    expect(followed.wanted().size).toBe(1)
+    await followed.stop()
+    await broker.kill()
+  }
+}, 120_000)
+
+test('[S40] clocks that are an hour off or step back change neither order, expiry, liveness nor removal, and no figure believes them', async () => {
+  const jumping = await startTestBroker({
+    databaseUrl: world.db.url,
+    env: {
+      ...quick,
+      BROKKR__BROKER__ENCRYPTION_KEY: world.broker.encryptionKey,
+      BROKKR__FEED__CANARY_SECONDS: '0.3',
+      BROKKR__BROKER__AGENT_DISCONNECT_AFTER_SECONDS: '5',
+      BROKKR__TASKS__AGENT_LIVENESS__EVERY_SECONDS: '0.3',
+    },
+    main: 'packages/broker/src/feed/test-parts/jumping-broker.ts',
+  })
+  const jump = () => void process.kill(jumping.pid, 'SIGUSR2')
+  const label = unique('l')
+  const [stack, leaving] = [await world.stack([label]), await world.stack([label])]
+  const agents = [await world.agent([label]), await world.agent([label])]
+  const followers = await Promise.all(
+    agents.map((agent, n) =>
+      followBroker(jumping.url, agent, { clock: { ...systemClock, now: () => systemClock.now() + (n === 0 ? 3_600_000 : -3_600_000) } }),
+    ),
+  )
+  for (const followed of followers) await synced(followed)
+  const revs: number[][] = [[], []]
+  const note = () => followers.forEach((followed, n) => revs[n]!.push(followed.wanted().get(stack.id)?.rev ?? 0))
+  // Ahead by ten minutes, then back by ten, with changes before, between and after.
+  for (let n = 0; n < 3; n += 1) {
+    const object = await world.submit(stack.id, `${n}`)
+    for (const followed of followers) await has(followed, stack.id, object.id)
+    note()
+    jump()
+  }
+  jump()
+  for (const each of revs) expect(each).toEqual([1, 2, 3])
+  // Removal by an explicit word, and reported by agents whose clocks are wrong: taken all the same.
+  await world.tenant.client.stacksRemoveLabel({ params: { id: leaving.id, label } })
+  for (const [n, followed] of followers.entries()) {
+    await waitFor('the removal', () => followed.follow.map.levels.level(leaving.id as StackId).do === 'remove')
+    const observed_at = new Date(Date.now() + (n === 0 ? 3_600_000 : -3_600_000)).toISOString()
+    const report = { stack_id: leaving.id, rev: 0, object_id: null, phase: 'removed', observed_at } as never
+    const { accepted } = await agents[n]!.client.reportStatus({
+      params: { id: agents[n]!.agent.id },
+      body: { session: 1_000_000, n: 1, stacks: [report] },
+    })
+    expect(accepted).toBe(1)
+  }
+  // Alive by the database's time: neither disconnected nor shown as stale; streams and cursors go on.
+  const { agents: shown } = await world.tenant.client.getStackStatus({ params: { id: stack.id } })
+  expect(shown.map(({ stale }) => stale)).toEqual([false, false])
+  const states = await world.sql<{ connection_state: string }>('select connection_state from agents where id = any($1)', [
+    agents.map(({ agent }) => agent.id),
+  ])
+  expect(states.map(({ connection_state }) => connection_state)).toEqual(['connected', 'connected'])
+  expect(await snapshots(jumping, 'first')).toBe(2)
+  expect([await snapshots(jumping, 'gone'), await snapshots(jumping, 'epoch')]).toEqual([0, 0])
+  for (const followed of followers) expect([await followed.ends('bye'), await followed.ends('silent')]).toEqual([0, 0])
+  // What is told of lag is measured by one clock, or says that it is an estimate.
+  expect(await metric(jumping, 'brokkr_feed_lag_seconds')).toBeLessThan(60)
+  const text = await (await fetch(`${jumping.url}/metrics`)).text()
+  expect(text).toMatch(/# HELP brokkr_stream_propagation_seconds .*estimated/)
+  expect(Number(/brokkr_stream_propagation_seconds_sum\{stage="seen"\} (\S+)/.exec(text)?.[1])).toBeLessThan(60)
+  for (const followed of followers) await followed.stop()
+  await jumping.kill()
+}, 90_000)
+
+test('[S41] a gate that waits for agents at a sequence opens after the retry of acknowledgements that were lost, never on a lower one', async () => {
+  const label = unique('l')
+  const stack = await world.stack([label])
+  const agents = [await world.agent([label]), await world.agent([label]), await world.agent([label])]
+  const proxy = await startBrokerProxy(other.url)
+  closeAfter(() => proxy.close())
+  const followers = await Promise.all(agents.map((agent) => followBroker(proxy.url, agent)))
+  for (const followed of followers) await synced(followed)
+  const acknowledge = (n: number, object: { id: string; sequence_id: number }) =>
+    followers[n]!.outbox.report({
+      stack_id: stack.id as StackId,
+      rev: object.sequence_id,
+      object_id: object.id as never,
+      phase: 'applied',
+      attempts: 1,
+      observed_at: new Date().toISOString(),
+    })
+  /** Two of three have applied that object or a later one. */
+  const isOpenAt = async (sequence: number) => {
+    const { agents: told } = await world.tenant.client.getStackStatus({ params: { id: stack.id } })
+    return told.filter(({ phase, sequence_id, stale }) => phase === 'applied' && (sequence_id ?? 0) >= sequence && !stale).length >= 2
+  }
+  const first = await world.submit(stack.id, '1')
+  for (const n of [0, 1, 2]) acknowledge(n, first)
+  await waitFor('the gate of the first', () => isOpenAt(1))
+  const second = await world.submit(stack.id, '2')
+  expect(await isOpenAt(2)).toBe(false)
+  // Once each: one acknowledgement never arrives, the answer to the other is lost on its way back.
+  const lost: string[] = []
+  proxy.break(({ path, method }) => {
+    if (method !== 'POST' || !path.endsWith('/status') || lost.includes(path)) return { do: 'pass' }
+    lost.push(path)
+    return lost.length === 1 ? { do: 'reset' } : { do: 'change', answer: () => ({ status: 502, headers: {}, body: '' }) }
+  })
+  acknowledge(0, second)
+  await waitFor('the first loss', () => lost.length === 1)
+  expect(await isOpenAt(2)).toBe(false)
+  acknowledge(1, second)
+  await waitFor('the second loss', () => lost.length === 2)
+  await waitFor('the gate to open after the retry', () => isOpenAt(2))
+  // What still tells of the first revision, late or again, neither opens nor shuts anything.
+  const late = (n: number, report: number) =>
+    agents[n]!.client.reportStatus({
+      params: { id: agents[n]!.agent.id },
+      body: {
+        session: 9_000_000 + report,
+        n: 1,
+        stacks: [{ stack_id: stack.id, rev: 1, object_id: first.id, phase: 'applied', observed_at: new Date().toISOString() } as never],
+      },
+    })
+  for (const n of [0, 1]) expect(await late(n, 1)).toMatchObject({ accepted: 0, ignored: 1 })
+  expect(await isOpenAt(2)).toBe(true)
+  expect(await isOpenAt(3)).toBe(false)
+})
+
+test('[S48] agents move between two processes of adjacent releases: frames and cursors are accepted both ways', async () => {
+  const label = unique('l')
+  const stack = await world.stack([label])
+  const agent = await world.agent([label])
+  // The next release says more than this one knows: types, fields, and a protocol that is still the old one.
+  const later = await startBrokerProxy(other.url)
+  later.break((request) =>
+    request.path.endsWith('/stream')
+      ? {
+          do: 'rewrite',
+          line: (line) => `{"type":"weather","of":"the next release"}\n${line.replace(/\}$/, ',"since_next":{"deep":[1]}}')}`,
+        }
+      : {
+          do: 'change',
+          answer: (whole) => ({
+            ...whole,
+            body: whole.body.startsWith('{') ? whole.body.replace(/\}$/, ',"since_next":true}') : whole.body,
+          }),
+        },
+  )
+  const address = await startSwitchProxy({ target: placeOf(world.broker) })
+  closeAfter(() => Promise.all([later.close(), address.close()]).then(() => undefined))
+  const followed = await followBroker(address.url, agent, { digestMs: 500 })
+  await synced(followed)
+  const mismatches = await metric(other, 'brokkr_stream_digest_checks_total', { result: 'mismatch' })
+  const checks = () => metric(other, 'brokkr_stream_digest_checks_total', { result: 'match' })
+  for (let move = 0; move < 4; move += 1) {
+    const before = await checks()
+    address.switchTo(placeOf(move % 2 === 0 ? later : world.broker))
+    const object = await world.submit(stack.id, `move ${move}`)
+    await has(followed, stack.id, object.id)
+    if (move % 2 === 0) await waitFor('a check there', async () => (await checks()) > before)
+  }
+  // Only the first stream was a list; every move resumed, whoever had issued the cursor.
+  expect(followed.verified).toHaveLength(1)
+  expect(await metric(other, 'brokkr_stream_digest_checks_total', { result: 'mismatch' })).toBe(mismatches)
+  // An agent of the next release says more than this broker knows, and is understood.
+  const cursor = followed.follow.map.cursor!
+  const headers = { authorization: `Bearer ${agent.pak}`, 'user-agent': 'brokkr-agent/99.0.0', 'content-type': 'application/json' }
+  const asked = await fetch(`${world.broker.url}/api/v1/agents/${agent.agent.id}/stream?cursor=${cursor}&flavour=next&wait=0.1s`, {
+    headers,
+  })
+  expect([asked.status, (await asked.text()).includes('"mode":"resume"')]).toEqual([200, true])
+  const body = JSON.stringify({
+    session: 1,
+    n: 1,
+    stacks: [],
+    mood: 'good',
+    check: { cursor, ...followed.follow.map.levels.summary(), more: 1 },
+  })
+  const reported = await fetch(`${world.broker.url}/api/v1/agents/${agent.agent.id}/status`, { method: 'POST', headers, body })
+  expect([reported.status, ((await reported.json()) as { check: string }).check]).toEqual([200, 'match'])
+  await followed.stop()
+})

@@ -1,0 +1,51 @@
+// What is kept of an object for judging its health: a cluster has many pods, and a pod says much that nobody asks here. Pure.
+import { fieldsAt, rowsAt, textAt } from '@brokkr/kube/fields.ts'
+import type { Fields, KubeObject, ObjectMeta } from '@brokkr/kube/object.ts'
+import { OBJECT_LABEL } from '../reconcile/marks.ts'
+
+/** Without who set which field, and without what a ConfigMap or Secret holds. */
+export function projectMember({ apiVersion, kind, metadata, spec, status, ...rest }: KubeObject): KubeObject {
+  const { managedFields: _fields, annotations: _annotations, ...kept } = metadata
+  const binding = 'volumeBindingMode' in rest ? { volumeBindingMode: rest['volumeBindingMode'] } : {}
+  return { apiVersion, kind, metadata: kept, ...(spec ? { spec } : {}), ...(status ? { status } : {}), ...binding }
+}
+
+export function projectPod(pod: KubeObject): KubeObject {
+  const { status } = pod
+  const text = (key: string) => (typeof status?.[key] === 'string' ? { [key]: status[key] } : {})
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: podMeta(pod.metadata),
+    spec: { volumes: claimsOf(pod) },
+    status: {
+      ...text('phase'),
+      ...text('reason'),
+      ...text('message'),
+      conditions: rowsAt(status, 'conditions').filter(({ type }) => type === 'Ready' || type === 'PodScheduled'),
+      containerStatuses: rowsAt(status, 'containerStatuses').map(containerOf),
+      initContainerStatuses: rowsAt(status, 'initContainerStatuses').map(containerOf),
+    },
+  }
+}
+
+function podMeta({ name, namespace, uid, ownerReferences, deletionTimestamp, labels, annotations }: ObjectMeta): ObjectMeta {
+  const objectId = labels?.[OBJECT_LABEL] ?? annotations?.[OBJECT_LABEL]
+  return {
+    name,
+    ...(namespace ? { namespace } : {}),
+    ...(uid ? { uid } : {}),
+    ...(ownerReferences ? { ownerReferences } : {}),
+    ...(deletionTimestamp ? { deletionTimestamp } : {}),
+    ...(objectId ? { labels: { [OBJECT_LABEL]: objectId } } : {}),
+  }
+}
+
+const claimsOf = (pod: KubeObject): Fields[] =>
+  rowsAt(pod, 'spec', 'volumes').filter((volume) => fieldsAt(volume, 'persistentVolumeClaim') !== undefined)
+
+const containerOf = (status: Fields): Fields => ({
+  name: textAt(status, 'name') ?? '',
+  state: fieldsAt(status, 'state') ?? {},
+  lastState: fieldsAt(status, 'lastState') ?? {},
+})

@@ -1,0 +1,33 @@
+// Counts and times the calls that leave for the API server. Watches are counted when they begin.
+import type { Kube } from '@brokkr/kube/kube.ts'
+import type { Clock } from '@brokkr/runtime/clock.ts'
+import type { AgentMetrics } from './metrics.ts'
+
+export function countedKube(deps: { clock: Clock; metrics: AgentMetrics }, kube: Kube): Kube {
+  const { clock, metrics } = deps
+  const timed = async <T>(operation: string, work: () => Promise<T>): Promise<T> => {
+    metrics.kubeOperations.inc({ operation })
+    const startedMs = clock.monotonicMs()
+    try {
+      return await work()
+    } finally {
+      metrics.kubeSeconds.observe({ operation }, (clock.monotonicMs() - startedMs) / 1000)
+    }
+  }
+  return {
+    ...kube,
+    get: (ref, options) => timed('get', () => kube.get(ref, options)),
+    find: (ref, options) => timed('get', () => kube.find(ref, options)),
+    list: (kind, options) => timed('list', () => kube.list(kind, options)),
+    create: (object, options) => timed('create', () => kube.create(object, options)),
+    replace: (object, options) => timed('replace', () => kube.replace(object, options)),
+    patch: (ref, patch, options) => timed('patch', () => kube.patch(ref, patch, options)),
+    apply: (object, options) => timed(options.dryRun ? 'dry_run' : 'apply', () => kube.apply(object, options)),
+    delete: (ref, options) => timed('delete', () => kube.delete(ref, options)),
+    watch: (kind, options) => {
+      metrics.kubeOperations.inc({ operation: 'watch' })
+      return kube.watch(kind, options)
+    },
+    with: (defaults) => countedKube(deps, kube.with(defaults)),
+  }
+}

@@ -1,0 +1,72 @@
+// Answers requests to look closely at what a revision deployed: claimed, collected within half a minute, handed in.
+import type { Client } from '@brokkr/contract/client.ts'
+import type { DiagnosticRequest } from '@brokkr/contract/diagnostic.ts'
+import { ApiError } from '@brokkr/contract/error.ts'
+import type { AgentId } from '@brokkr/contract/wire.ts'
+import type { Member } from '@brokkr/kube/applyset.ts'
+import type { Clock } from '@brokkr/runtime/clock.ts'
+import { errorText } from '@brokkr/runtime/errors.ts'
+import type { Log } from '@brokkr/runtime/log.ts'
+import type { Loop } from '@brokkr/runtime/loop.ts'
+import { type CollectDeps, collect, type DiagnosticSubject } from '../diagnostics/collect.ts'
+import { isNotServed } from './send-events.ts'
+
+export interface DiagnosticsDeps extends CollectDeps {
+  readonly client: Client
+  readonly agentId: AgentId
+  readonly clock: Clock
+  readonly log: Log
+  readonly everyMs: number
+  /** The stack that this revision belongs to here, with what it deployed; null: nothing of it is known. */
+  readonly subject: (objectId: string, signal: AbortSignal) => Promise<{ stackId: string; members: readonly Member[] } | null>
+}
+const collectMs = 30_000
+
+export const diagnosticsLoop = (deps: DiagnosticsDeps): Loop => ({
+  name: 'diagnostics',
+  everyMs: deps.everyMs,
+  run: async (signal) => {
+    let done = 0
+    for (const request of await pending(deps, signal)) {
+      if (await answer(deps, request, signal)) done++
+    }
+    return { done }
+  },
+})
+
+async function pending({ client, agentId }: DiagnosticsDeps, signal: AbortSignal): Promise<DiagnosticRequest[]> {
+  try {
+    return await client.getPendingDiagnostics({ params: { id: agentId }, query: {} }, { signal })
+  } catch (error) {
+    if (isNotServed(error)) return []
+    throw error
+  }
+}
+
+async function answer(
+  deps: DiagnosticsDeps,
+  { id, deployment_object_id: objectId }: DiagnosticRequest,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { client, clock, log } = deps
+  try {
+    await client.claimDiagnostic({ params: { id } }, { signal })
+    const within = AbortSignal.any([signal, AbortSignal.timeout(collectMs)])
+    const found = await deps.subject(objectId, within)
+    const subject: DiagnosticSubject = { objectId, stackId: found?.stackId ?? '', members: found?.members ?? [] }
+    const parts = found === null ? unknownHere : await collect(deps, subject, within)
+    await client.submitDiagnosticResult(
+      { params: { id }, body: { ...parts, collected_at: new Date(clock.now()).toISOString() } },
+      { signal },
+    )
+    return true
+  } catch (error) {
+    signal.throwIfAborted()
+    // Somebody else has it, or it has expired.
+    if (!(error instanceof ApiError && [403, 404, 409].includes(error.status)))
+      log.warn('diagnostic not answered', { id, why: errorText(error) })
+    return false
+  }
+}
+
+const unknownHere = { pod_statuses: '[]', events: '[]', log_tails: '{}' }

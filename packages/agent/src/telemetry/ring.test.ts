@@ -1,0 +1,40 @@
+import { createMetrics } from '@brokkr/runtime/metrics.ts'
+import { expect, test } from 'vitest'
+import { agentMetrics } from '../metrics.ts'
+import { TokenBucket } from './rate.ts'
+import { type TelemetryItem, TelemetryRing } from './ring.ts'
+
+const line = (n: number): TelemetryItem => ({ is: 'pod_log_line', stackId: 's', body: { n } })
+const ring = (limits = { count: 3, bytes: 1_000 }) => new TelemetryRing({ metrics: agentMetrics(createMetrics()), now: () => 0 }, limits)
+const all = { count: 100, bytes: 10_000 }
+const numbers = (items: readonly TelemetryItem[]) => items.map(({ body }) => body['n'])
+
+test('at the bound the oldest go, and one gap says how many', () => {
+  const made = ring()
+  for (let n = 0; n < 5; n++) made.add(line(n))
+  const { items, gaps } = made.take(all)
+  expect(numbers(items)).toEqual([2, 3, 4])
+  expect(gaps).toEqual([{ stack_id: 's', since_ts: '1970-01-01T00:00:00.000Z', dropped_count: 2, reason: 'buffer_full' }])
+  expect(made.isEmpty).toBe(true)
+})
+
+test('what could not be sent comes back in its place, with its gaps', () => {
+  const made = ring({ count: 10, bytes: 1_000 })
+  for (let n = 0; n < 4; n++) made.add(line(n))
+  made.drop('s', 'rate_limit', 7)
+  const taken = made.take({ count: 2, bytes: 1_000 })
+  made.drop('s', 'rate_limit')
+  made.putBack(taken)
+  const { items, gaps } = made.take(all)
+  expect(numbers(items)).toEqual([0, 1, 2, 3])
+  expect(gaps).toMatchObject([{ reason: 'rate_limit', dropped_count: 8 }])
+})
+
+test('of ten thousand lines in a second a hundred pass, and a second later a hundred more', () => {
+  let nowMs = 0
+  const bucket = new TokenBucket(100, () => nowMs)
+  const passed = () => Array.from({ length: 10_000 }, () => bucket.take()).filter(Boolean).length
+  expect(passed()).toBe(100)
+  nowMs += 1_000
+  expect(passed()).toBe(100)
+})

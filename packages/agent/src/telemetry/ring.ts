@@ -1,0 +1,89 @@
+// What waits to be sent of events and log lines, bounded in number and bytes. What does not fit is counted per stack, and the
+// count is sent in its place: one gap for each window and reason.
+import type { AgentMetrics } from '../metrics.ts'
+
+export type GapReason = 'rate_limit' | 'buffer_full' | 'disconnected'
+export type TelemetryItem =
+  | { readonly is: 'k8s_event'; readonly stackId: string; readonly body: Readonly<Record<string, unknown>> }
+  | { readonly is: 'pod_log_line'; readonly stackId: string; readonly body: Readonly<Record<string, unknown>> }
+export interface Gap {
+  readonly stack_id: string
+  readonly since_ts: string
+  readonly dropped_count: number
+  readonly reason: GapReason
+}
+export interface RingLimits {
+  readonly count: number
+  readonly bytes: number
+}
+
+export class TelemetryRing {
+  readonly #limits: RingLimits
+  readonly #metrics: AgentMetrics
+  readonly #now: () => number
+  #items: { item: TelemetryItem; bytes: number }[] = []
+  #bytes = 0
+  #gaps = new Map<string, Gap>()
+
+  constructor(deps: { metrics: AgentMetrics; now: () => number }, limits: RingLimits = { count: 10_000, bytes: 4 * 1024 * 1024 }) {
+    this.#metrics = deps.metrics
+    this.#now = deps.now
+    this.#limits = limits
+  }
+
+  get size(): number {
+    return this.#items.length
+  }
+  get isEmpty(): boolean {
+    return this.#items.length === 0 && this.#gaps.size === 0
+  }
+
+  /** The oldest goes when there is no room. */
+  add(item: TelemetryItem): void {
+    const bytes = Buffer.byteLength(JSON.stringify(item.body))
+    this.#items.push({ item, bytes })
+    this.#bytes += bytes
+    while (this.#items.length > this.#limits.count || this.#bytes > this.#limits.bytes) {
+      const oldest = this.#items.shift()
+      if (!oldest) return
+      this.#bytes -= oldest.bytes
+      this.drop(oldest.item.stackId, 'buffer_full')
+    }
+  }
+
+  drop(stackId: string, reason: GapReason, count = 1): void {
+    const key = `${stackId} ${reason}`
+    const known = this.#gaps.get(key)
+    const since_ts = known?.since_ts ?? new Date(this.#now()).toISOString()
+    this.#gaps.set(key, { stack_id: stackId, since_ts, reason, dropped_count: (known?.dropped_count ?? 0) + count })
+    this.#metrics.telemetryDropped.inc({ reason }, count)
+  }
+
+  /** Taken out; what could not be sent is given back by `putBack`. */
+  take(limits: RingLimits): { items: TelemetryItem[]; gaps: Gap[] } {
+    const items: TelemetryItem[] = []
+    let bytes = 0
+    for (let first = this.#items[0]; first && items.length < limits.count; first = this.#items[0]) {
+      bytes += first.bytes
+      if (bytes > limits.bytes && items.length > 0) break
+      items.push(first.item)
+      this.#items.shift()
+      this.#bytes -= first.bytes
+    }
+    const gaps = [...this.#gaps.values()]
+    this.#gaps = new Map()
+    return { items, gaps }
+  }
+
+  putBack({ items, gaps }: { items: readonly TelemetryItem[]; gaps: readonly Gap[] }): void {
+    const later = this.#items
+    this.#items = []
+    this.#bytes = 0
+    for (const item of [...items, ...later.map((each) => each.item)]) this.add(item)
+    for (const gap of gaps) {
+      const key = `${gap.stack_id} ${gap.reason}`
+      const since = this.#gaps.get(key)
+      this.#gaps.set(key, { ...gap, dropped_count: gap.dropped_count + (since?.dropped_count ?? 0) })
+    }
+  }
+}
