@@ -36,6 +36,8 @@ export interface NewMessage {
   readonly metadata: Metadata
   readonly position: Position
   readonly partition: Partition
+  /** Size of the payload where there are no bytes to count. */
+  readonly bytes?: number | undefined
 }
 
 /** What a source hands out. It is not owned by any step, so that it can run through the chain again. */
@@ -50,7 +52,7 @@ export function newMessage(from: NewMessage): Message {
     route: undefined,
     position: from.position,
     partition: from.partition,
-    bytes: from.raw?.length ?? 0,
+    bytes: from.bytes ?? from.raw?.length ?? 0,
   }
 }
 

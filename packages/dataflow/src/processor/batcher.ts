@@ -1,0 +1,109 @@
+// What waits for a sink, and when and where it is cut into batches. Pure but for its queue: the clock's readings come in.
+import type { Item } from './open-message.ts'
+
+export interface BatchBounds {
+  /** 0: bytes and timer alone, yet never above `recordsMax`. */
+  readonly records: number
+  readonly bytes: number
+  /** Longest wait of a record; 0: no timer. */
+  readonly intervalMs: number
+  /** What waits is due at once, so that batches grow with the sink's latency. */
+  readonly isEager: boolean
+  /** Cut between messages only: a position is kept with the batch. */
+  readonly keepsMessages: boolean
+}
+
+export const recordsMax = 10_000
+
+export class Batcher {
+  bounds: BatchBounds
+  #items: Item[] = []
+  #head = 0
+  #bytes = 0
+  #firstAtMs = 0
+
+  constructor(bounds: BatchBounds) {
+    this.bounds = bounds
+  }
+
+  get size(): number {
+    return this.#items.length - this.#head
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  push(item: Item, nowMs: number): void {
+    if (this.size === 0) this.#firstAtMs = nowMs
+    this.#items.push(item)
+    this.#bytes += item.bytes
+  }
+
+  /** 0: a batch is due now. Infinity: not before more comes. */
+  dueInMs(nowMs: number, isDraining = false): number {
+    if (this.size === 0) return Number.POSITIVE_INFINITY
+    if (isDraining || this.bounds.isEager || this.size >= this.#recordsMax || this.#bytes >= this.bounds.bytes) return 0
+    if (this.bounds.intervalMs === 0) return Number.POSITIVE_INFINITY
+    return Math.max(0, this.#firstAtMs + this.bounds.intervalMs - nowMs)
+  }
+
+  get #recordsMax(): number {
+    return this.bounds.records === 0 ? recordsMax : Math.min(this.bounds.records, recordsMax)
+  }
+
+  /** The next batch; at least one record, and with `keepsMessages` at least one whole message. */
+  cut(nowMs: number): Item[] {
+    const end = this.bounds.keepsMessages ? this.#messageEnd(this.#boundedEnd()) : this.#boundedEnd()
+    const batch = this.#items.slice(this.#head, end)
+    this.#head = end
+    for (const { bytes } of batch) this.#bytes -= bytes
+    this.#firstAtMs = nowMs
+    if (this.#head === this.#items.length) {
+      this.#items = []
+      this.#head = 0
+    } else if (this.#head > 4096 && this.#head * 2 > this.#items.length) {
+      this.#items = this.#items.slice(this.#head)
+      this.#head = 0
+    }
+    return batch
+  }
+
+  #boundedEnd(): number {
+    const last = Math.min(this.#items.length, this.#head + this.#recordsMax)
+    let end = this.#head + 1
+    let bytes = this.#items[this.#head]?.bytes ?? 0
+    while (end < last && bytes + this.#items[end]!.bytes <= this.bounds.bytes) {
+      bytes += this.#items[end]!.bytes
+      end += 1
+    }
+    return end
+  }
+
+  /** Back to the beginning of a message that would be cut in two, or forward to its end when it stands first. */
+  #messageEnd(end: number): number {
+    let at = end
+    while (at > this.#head && at < this.#items.length && this.#items[at]!.from === this.#items[at - 1]!.from) at -= 1
+    if (at > this.#head) return at
+    at = end
+    while (at < this.#items.length && this.#items[at]!.from === this.#items[at - 1]!.from) at += 1
+    return at
+  }
+
+  /** In front of what waits, in order. */
+  putBack(items: readonly Item[]): void {
+    this.#items = [...items, ...this.#items.slice(this.#head)]
+    this.#head = 0
+    for (const { bytes } of items) this.#bytes += bytes
+  }
+
+  /** Takes out what belongs to partitions that were given back. */
+  forget(): number {
+    const kept = this.#items.slice(this.#head).filter(({ from }) => !from.tracker.isForgotten)
+    const gone = this.size - kept.length
+    this.#items = kept
+    this.#head = 0
+    this.#bytes = kept.reduce((sum, { bytes }) => sum + bytes, 0)
+    return gone
+  }
+}

@@ -1,0 +1,109 @@
+// From the frames of a slot to messages: keeps the tables that the stream described, the transaction it is in, and what was handed out
+// already, and tells the bookkeeping what came.
+
+import { newMessage } from '../message.ts'
+import { type Change, type ChangeSettings, changesOf } from './cdc-changes.ts'
+import type { CdcProgress } from './cdc-progress.ts'
+import { type CdcPosition, compareCdc } from './cdc-state.ts'
+import type { Message } from './connector.ts'
+import { commitTime, decodePgoutput, type Lsn, lsnText, type PgMessage, type Relation } from './pgoutput.ts'
+import type { Frame } from './replication-stream.ts'
+
+/** All changes are of one sequence. */
+export const cdcPartition = 'slot'
+
+export interface DecoderDeps {
+  readonly settings: ChangeSettings
+  readonly database: string
+  /** Full names: a publication may hold more than the flow asked for. */
+  readonly tables: readonly string[]
+  readonly era: number
+  readonly progress: CdcProgress
+  dropped(reason: string, count: number): void
+}
+
+type Transaction = { readonly commitLsn: Lsn; readonly xid: number; readonly time: string; number: number }
+
+export class CdcDecoder {
+  readonly #deps: DecoderDeps
+  readonly #relations = new Map<number, Relation>()
+  #transaction: Transaction | undefined
+  #handedOut: CdcPosition | undefined
+
+  /** `handedOut`: after a reconnect the server begins at the last confirmed transaction; what is in the pipeline already is left out. */
+  constructor(deps: DecoderDeps, handedOut: CdcPosition | undefined) {
+    this.#deps = deps
+    this.#handedOut = handedOut
+  }
+
+  get handedOut(): CdcPosition | undefined {
+    return this.#handedOut
+  }
+
+  /** Whether a transaction came in part. */
+  get isInside(): boolean {
+    return this.#transaction !== undefined
+  }
+
+  take(frame: Frame): Message[] {
+    if (frame.kind === 'data') return this.#apply(decodePgoutput(frame.bytes), frame.lsn)
+    if (this.#transaction === undefined) this.#deps.progress.keepalive(frame.walEnd)
+    return []
+  }
+
+  #apply(message: PgMessage, lsn: Lsn): Message[] {
+    switch (message.kind) {
+      case 'begin':
+        this.#transaction = { commitLsn: message.commitLsn, xid: message.xid, time: commitTime(message.timeMicros), number: 0 }
+        this.#deps.progress.begin(message.commitLsn)
+        return []
+      case 'commit':
+        this.#transaction = undefined
+        this.#deps.progress.commit(message.commitLsn, message.endLsn)
+        return []
+      case 'relation':
+        this.#relations.set(message.relation.id, message.relation)
+        return []
+      case 'truncate':
+        this.#deps.dropped('truncate', message.relations.length)
+        return []
+      case 'other':
+        return []
+      case 'insert':
+      case 'update':
+      case 'delete':
+      default:
+        return this.#rows(message, lsn)
+    }
+  }
+
+  #rows(message: Extract<PgMessage, { kind: 'insert' | 'update' | 'delete' }>, lsn: Lsn): Message[] {
+    const { tables, settings, database } = this.#deps
+    const transaction = this.#transaction
+    const relation = this.#relations.get(message.relation)
+    if (transaction === undefined || relation === undefined)
+      throw new Error('pgoutput: a row outside of a transaction, or of an unknown table')
+    if (!tables.includes(`${relation.schema}.${relation.table}`)) return []
+    const place = { lsn: lsnText(lsn), xid: transaction.xid, commitTime: transaction.time, isSnapshot: false, database }
+    return changesOf(message, relation, settings, place).flatMap((change) => this.#handOut(change, transaction))
+  }
+
+  #handOut(change: Change, transaction: Transaction): Message[] {
+    const at = { e: this.#deps.era, l: lsnText(transaction.commitLsn), n: transaction.number }
+    transaction.number += 1
+    this.#deps.progress.handedOut(transaction.commitLsn, at.n)
+    if (this.#handedOut !== undefined && compareCdc(at, this.#handedOut) <= 0) return []
+    this.#handedOut = at
+    return [cdcMessage(change, at)]
+  }
+}
+
+export function cdcMessage({ text, key, metadata }: Change, position: CdcPosition): Message {
+  return newMessage({
+    raw: Buffer.from(text),
+    key: key === undefined ? undefined : Buffer.from(key),
+    metadata,
+    position,
+    partition: cdcPartition,
+  })
+}

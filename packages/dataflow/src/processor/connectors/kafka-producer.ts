@@ -1,0 +1,164 @@
+// Writes batches to a topic: partitions as Java's client chooses them, and in exactly-once flows one transaction per batch that holds
+// the records and the group's offsets. A producer whose transaction failed is thrown away: its sequence numbers may be ahead of the
+// broker's.
+import { randomUUID } from 'node:crypto'
+import {
+  Admin,
+  type BaseOptions,
+  type CompressionAlgorithmValue,
+  compatibilityPartitioner,
+  type MessageToProduce,
+  Producer,
+  txnOffsetCommitV3,
+} from '@platformatic/kafka'
+import type { Group } from './connector.ts'
+
+type Transaction = Awaited<ReturnType<Producer['beginTransaction']>>
+
+export interface ProducerSettings {
+  readonly topic: string
+  readonly idempotent: boolean
+  readonly acks: 'all' | 'local' | 'none'
+  readonly compression: CompressionAlgorithmValue
+  readonly maxOpenRequests: number
+}
+export interface KafkaRecord {
+  readonly key: Buffer | undefined
+  /** Undefined is a tombstone. */
+  readonly value: Buffer | undefined
+  readonly headers: Map<Buffer, Buffer> | undefined
+  readonly timestampMs?: number | undefined
+}
+
+const acks = { all: -1, local: 1, none: 0 } as const
+/** The coordinator ends a transaction that takes longer; a batch takes a small part of it. */
+const transactionMs = 30_000
+
+export class KafkaProducer {
+  readonly #client: BaseOptions
+  readonly #settings: ProducerSettings
+  readonly #transactionalId: string
+  #producer: Producer | undefined
+  #coordinator: number | undefined
+  #keyless = 0
+
+  constructor(client: BaseOptions, settings: ProducerSettings, name: string) {
+    this.#client = client
+    this.#settings = settings
+    // Nobody else's, so that only the coordinator can fence it; who may commit offsets is decided by the group's generation.
+    this.#transactionalId = `brokkr-${name}-${randomUUID()}`
+  }
+
+  async send(records: readonly KafkaRecord[]): Promise<void> {
+    const { idempotent, acks: wanted } = this.#settings
+    const sent = { messages: this.#messages(records), ...(idempotent ? {} : { acks: acks[wanted] }) }
+    await this.#ready().send(sent)
+  }
+
+  /** Records and offsets together, or nothing. `offsets`: the last position of each partition. */
+  async sendInTransaction(records: readonly KafkaRecord[], group: Group, offsets: ReadonlyMap<number, number>): Promise<void> {
+    const producer = this.#ready()
+    try {
+      const transaction = await producer.beginTransaction()
+      try {
+        await this.#fill(transaction, records, group, offsets)
+      } catch (thrown) {
+        await transaction.abort().catch(() => undefined)
+        throw thrown
+      }
+      await transaction.commit()
+    } catch (thrown) {
+      await this.discard()
+      throw thrown
+    }
+  }
+
+  /** Ends what an earlier producer of ours left open, one way or the other: from then on the group's offsets tell which. */
+  async settle(): Promise<void> {
+    try {
+      const transaction = await this.#ready().beginTransaction()
+      await transaction.cancel()
+    } catch (thrown) {
+      await this.discard()
+      throw thrown
+    }
+  }
+
+  async discard(): Promise<void> {
+    const producer = this.#producer
+    this.#producer = undefined
+    this.#coordinator = undefined
+    await producer?.close(true).catch(() => undefined)
+  }
+
+  async #fill(
+    transaction: Transaction,
+    records: readonly KafkaRecord[],
+    group: Group,
+    offsets: ReadonlyMap<number, number>,
+  ): Promise<void> {
+    if (records.length > 0) await transaction.send({ messages: this.#messages(records) })
+    await transaction.addConsumer({ groupId: group.groupId } as Parameters<typeof transaction.addConsumer>[0])
+    const producer = this.#ready()
+    const coordinator = (this.#coordinator ??= await coordinatorOf(this.#client, group.groupId))
+    const connection = (await producer.connectToBrokers([coordinator])).get(coordinator)
+    if (connection === undefined || producer.producerId === undefined || producer.producerEpoch === undefined)
+      throw new Error('the coordinator of the group cannot be reached')
+    const partitions = [...offsets].map(([partitionIndex, last]) => ({
+      partitionIndex,
+      committedOffset: BigInt(last) + 1n,
+      committedLeaderEpoch: -1,
+      committedMetadata: null,
+    }))
+    const { producerId, producerEpoch } = producer
+    const topics = [{ name: group.topic, partitions }]
+    const who = [group.groupId, producerId, producerEpoch, group.generationId, group.memberId, null] as const
+    await txnOffsetCommitV3.api.async(connection, this.#transactionalId, ...who, topics)
+  }
+
+  #messages(records: readonly KafkaRecord[]): MessageToProduce[] {
+    const { topic } = this.#settings
+    // Records without a key stay together in a batch, and the next batch goes to the next partition.
+    const keyless = (this.#keyless = (this.#keyless + 1) & 0xff_ffff)
+    return records.map(({ key, value, headers, timestampMs }) => {
+      const message = { topic, ...(key === undefined ? {} : { key }), ...(value === undefined ? {} : { value }) } as MessageToProduce
+      return {
+        ...message,
+        // The library takes it modulo the number of partitions, as Java does; its own choice differs from Java's for half of all keys.
+        partition: key === undefined ? keyless : compatibilityPartitioner(message, key),
+        ...(headers === undefined ? {} : { headers }),
+        ...(timestampMs === undefined ? {} : { timestamp: BigInt(timestampMs) }),
+      }
+    })
+  }
+
+  #ready(): Producer {
+    const { idempotent, compression, maxOpenRequests } = this.#settings
+    this.#producer ??= new Producer({
+      ...this.#client,
+      idempotent,
+      compression,
+      autocreateTopics: false,
+      maxInflights: maxOpenRequests,
+      // The library takes this as the longest life of a transaction, too; with fewer than two retries it would try for ever.
+      timeout: transactionMs,
+      retries: 3,
+      // None yet. The library would name producer 0, and the broker would call a second producer of the same transactional id fenced.
+      producerId: -1n,
+      producerEpoch: -1,
+      ...(idempotent ? { transactionalId: this.#transactionalId } : {}),
+    })
+    return this.#producer
+  }
+}
+
+async function coordinatorOf(client: BaseOptions, groupId: string): Promise<number> {
+  const admin = new Admin({ ...client })
+  try {
+    const [found] = await admin.findCoordinator({ keyType: 0, keys: [groupId] })
+    if (found === undefined) throw new Error(`nobody coordinates group ${groupId}`)
+    return found.nodeId
+  } finally {
+    await admin.close().catch(() => undefined)
+  }
+}

@@ -1,0 +1,69 @@
+// The columns of a table as the catalogue has them, and how a value of a payload is written as text for one.
+import { numberText } from '@brokkr/contract/dataflow/decimal.ts'
+import { isRawNumber, type Json } from '@brokkr/contract/dataflow/json.ts'
+import type pg from 'pg'
+
+export interface Column {
+  readonly name: string
+  /** To cast to: without length, because an explicit cast to varchar(3) would cut instead of refuse. */
+  readonly type: string
+  readonly kind: 'json' | 'array' | 'plain'
+  /** Computed by the server: never written. */
+  readonly isGenerated: boolean
+}
+export type Columns = ReadonlyMap<string, Column>
+
+/** Undefined when there is no such table. `table` is quoted. */
+export async function readColumns(client: pg.Client, table: string): Promise<Columns | undefined> {
+  const found = await client.query<{ name: string; type: string; kind: string; generated: string }>({
+    text: `select a.attname as name, format_type(a.atttypid, -1) as type, a.attgenerated as generated,
+        case when t.typname in ('json', 'jsonb') then 'json' when t.typcategory = 'A' then 'array' else 'plain' end as kind
+      from pg_attribute a join pg_type t on t.oid = a.atttypid
+      where a.attrelid = to_regclass($1) and a.attnum > 0 and not a.attisdropped order by a.attnum`,
+    values: [table],
+  })
+  if (found.rows.length === 0) return undefined
+  return new Map(
+    found.rows.map(({ name, type, kind, generated }) => [
+      name,
+      { name, type, kind: kind as Column['kind'], isGenerated: generated !== '' },
+    ]),
+  )
+}
+
+/** As the server reads it for the column's type; null is NULL. */
+export function columnText(column: Column, value: Json): string | null {
+  if (value === null) return null
+  if (column.kind === 'json') return JSON.stringify(value)
+  if (column.kind === 'array' && Array.isArray(value)) return arrayText(value)
+  return plainText(value)
+}
+
+function plainText(value: Exclude<Json, null>): string {
+  if (typeof value === 'string') return value
+  if (typeof value === 'number' || isRawNumber(value)) return typeof value === 'number' ? numberText(value) : value.rawJSON
+  return typeof value === 'boolean' ? String(value) : JSON.stringify(value)
+}
+
+/** PostgreSQL's own notation: {1,NULL,"a,b"}. */
+function arrayText(values: readonly Json[]): string {
+  const items = values.map((item) => {
+    if (item === null) return 'NULL'
+    if (Array.isArray(item)) return arrayText(item)
+    return quotedItem(plainText(item))
+  })
+  return `{${items.join(',')}}`
+}
+
+const quotedItem = (text: string): string => `"${text.replace(/["\\]/g, '\\$&')}"`
+
+/** All values of a column in one parameter; the client's own array encoder takes twice as long. */
+export const textArray = (values: readonly (string | null)[]): string =>
+  `{${values.map((value) => (value === null ? 'NULL' : quotedItem(value))).join(',')}}`
+
+/** A row in COPY's text format. */
+export const copyRow = (values: readonly (string | null)[]): string =>
+  `${values.map((value) => (value === null ? '\\N' : value.replace(/[\\\n\r\t]/g, escaped))).join('\t')}\n`
+
+const escapes: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' }
+const escaped = (character: string): string => escapes[character]!

@@ -1,0 +1,135 @@
+// From records to what is written: rows with columns as text, deletes by key, each key once. Pure. A record that cannot be written is
+// named by its index before anything is sent.
+import type { PostgresqlSink } from '@brokkr/contract/dataflow/connectors/postgresql.ts'
+import { isRecord, type Json, type JsonObject } from '@brokkr/contract/dataflow/json.ts'
+import { payloadOf } from '../message.ts'
+import { ConnectorError, type Rec } from './connector.ts'
+import { type Columns, columnText } from './postgresql-columns.ts'
+import { rawColumns } from './raw-columns.ts'
+
+/** By column; a column that is absent keeps its value or gets its default. */
+export type Row = ReadonlyMap<string, string | null>
+export interface Plan {
+  /** In order; each round holds a key at most once. */
+  readonly rounds: readonly (readonly Row[])[]
+  /** Keys, one text per column of the conflict key. */
+  readonly deletes: readonly (readonly string[])[]
+}
+export type PlanConfig = Pick<
+  PostgresqlSink,
+  | 'upsertMode'
+  | 'conflictKey'
+  | 'upsertStrategy'
+  | 'deleteMode'
+  | 'softDeleteColumn'
+  | 'unknownFields'
+  | 'rawMode'
+  | 'flattenMetadataColumns'
+  | 'flattenMetadataColumnsPrefix'
+>
+
+type Operation =
+  | { readonly do: 'write'; readonly row: Map<string, string | null> }
+  | { readonly do: 'delete'; readonly key: readonly string[] }
+
+export function planBatch(batch: readonly Rec[], columns: Columns, config: PlanConfig): Plan {
+  const operations = batch.flatMap((record, index) => operationOf(record, index, columns, config) ?? [])
+  return config.upsertMode ? foldUpserts(operations, config) : foldInserts(operations, config)
+}
+
+/** Keys of the payloads that no column has, with a value each: what addColumn adds. */
+export function unknownKeys(batch: readonly Rec[], columns: Columns, config: PlanConfig): Map<string, Json[]> {
+  const unknown = new Map<string, Json[]>()
+  for (const record of batch) {
+    const fields = fieldsOf(record, 0, config)
+    for (const [key, value] of Object.entries(fields)) if (!columns.has(key)) unknown.set(key, [...(unknown.get(key) ?? []), value])
+  }
+  return unknown
+}
+
+/** The fields that a record writes, before they meet the columns. */
+export function fieldsOf(record: Rec, index: number, config: PlanConfig): JsonObject {
+  if (config.rawMode) return rawColumns(record, config, index)
+  const payload = payloadOf(record)
+  if (!isRecord(payload)) throw refuse(index, 'the payload is not an object')
+  return payload
+}
+
+const refuse = (recordIndex: number, message: string) => new ConnectorError({ class: 'record', type: 'invalid_data', recordIndex }, message)
+
+function operationOf(record: Rec, index: number, columns: Columns, config: PlanConfig): Operation | undefined {
+  const isDelete = record.metadata['operation'] === 'delete' && config.deleteMode !== 'row'
+  if (isDelete && config.deleteMode === 'ignore') return undefined
+  if (isDelete) return { do: 'delete', key: deleteKey(record, index, columns, config) }
+  const row = rowOf(fieldsOf(record, index, config), index, columns, config)
+  if (config.upsertMode)
+    for (const key of config.conflictKey) if ((row.get(key) ?? null) === null) throw refuse(index, `the key ${key} is missing or null`)
+  // A row that is written again is not deleted any more.
+  if (config.deleteMode === 'soft' && config.softDeleteColumn !== undefined && config.upsertMode && !row.has(config.softDeleteColumn))
+    row.set(config.softDeleteColumn, null)
+  return { do: 'write', row }
+}
+
+function rowOf(fields: JsonObject, index: number, columns: Columns, config: PlanConfig): Map<string, string | null> {
+  const row = new Map<string, string | null>()
+  for (const [key, value] of Object.entries(fields)) {
+    const column = columns.get(key)
+    if (column === undefined && config.unknownFields === 'deadLetter') throw refuse(index, `no column for the field ${key}`)
+    if (column !== undefined && !column.isGenerated) row.set(key, columnText(column, value))
+  }
+  return row
+}
+
+function deleteKey(record: Rec, index: number, columns: Columns, { conflictKey }: PlanConfig): readonly string[] {
+  const payload = payloadOf(record)
+  return conflictKey.map((name) => {
+    const inPayload = isRecord(payload) && Object.hasOwn(payload, name) ? payload[name] : undefined
+    const value = inPayload ?? (conflictKey.length === 1 ? (record.metadata['id'] as Json | undefined) : undefined)
+    const column = columns.get(name)
+    if (column === undefined)
+      throw new ConnectorError({ class: 'config', type: 'unknown' }, `the table has no column ${name}, which is the conflictKey`)
+    const text = value === undefined ? null : columnText(column, value)
+    if (text === null) throw refuse(index, `the delete says no key ${name}`)
+    return text
+  })
+}
+
+const keyOf = (row: Row, { conflictKey }: PlanConfig): string => JSON.stringify(conflictKey.map((name) => row.get(name) ?? null))
+const textKey = (key: readonly string[]): string => JSON.stringify(key)
+
+/** The last operation of a key holds; writes before it add the fields it lacks, unless the table itself must compare versions. */
+function foldUpserts(operations: readonly Operation[], config: PlanConfig): Plan {
+  const writes = new Map<string, Map<string, string | null>[]>()
+  const deletes = new Map<string, readonly string[]>()
+  for (const operation of operations) {
+    if (operation.do === 'delete') {
+      writes.delete(textKey(operation.key))
+      deletes.set(textKey(operation.key), operation.key)
+      continue
+    }
+    const key = keyOf(operation.row, config)
+    deletes.delete(key)
+    const earlier = writes.get(key)
+    if (earlier === undefined) writes.set(key, [operation.row])
+    else if (config.upsertStrategy === 'ifNewer') earlier.push(operation.row)
+    else for (const [name, value] of operation.row) earlier[0]!.set(name, value)
+  }
+  const depth = Math.max(0, ...[...writes.values()].map(({ length }) => length))
+  const rounds = Array.from({ length: depth }, (_, round) => [...writes.values()].flatMap((rows) => rows[round] ?? []))
+  return { rounds, deletes: [...deletes.values()] }
+}
+
+/** Inserts stay as many as they are; a later delete of the same key takes those before it back. */
+function foldInserts(operations: readonly Operation[], config: PlanConfig): Plan {
+  if (operations.every((operation) => operation.do === 'write')) return { rounds: [operations.map(({ row }) => row)], deletes: [] }
+  const deletes = new Map<string, readonly string[]>()
+  let rows: Row[] = []
+  for (const operation of operations) {
+    if (operation.do === 'delete') {
+      deletes.set(textKey(operation.key), operation.key)
+      rows = rows.filter((row) => keyOf(row, config) !== textKey(operation.key))
+    } else rows.push(operation.row)
+  }
+  // The deletes come first, so that a row inserted after its delete stays.
+  return { rounds: [rows], deletes: [...deletes.values()] }
+}
