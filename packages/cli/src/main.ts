@@ -1,6 +1,8 @@
 #!/usr/bin/env node
+import type { ProcessorFlags } from '@brokkr/dataflow/processor/main.ts'
 // brokkr …: every program is a subcommand. Commands are loaded when they are used, so that `--help` stays quick.
 import { Command } from 'commander'
+import type { PreviewFlags } from './commands/flows.ts'
 import { tellError } from './output.ts'
 
 const program = new Command('brokkr')
@@ -67,20 +69,93 @@ broker
   .command('reseal')
   .description('seal everything stored anew under broker.encryption_key, so that older keys can be dropped')
   .action(async () => (await import('./commands/broker.ts')).resealCommand())
-broker
-  .command('rotate')
-  .description('replace a key')
+const repeated = (value: string, all: string[]) => [...all, value]
+const rotate = broker.command('rotate').description('replace a key; needs the database, not a key')
+rotate
   .command('admin')
-  .description('replace an admin key by a new one, or make one where there is none; needs the database, not a key')
+  .description('replace an admin key by a new one, or make one where there is none')
   .option('--name <name>', 'which admin key, where there are several')
   .option('--use-configured-hash', 'store the hash in broker.pak_hash instead of making a key')
   .action(async (options: { name?: string; useConfiguredHash?: boolean }) =>
     (await import('./commands/broker.ts')).rotateAdminCommand(options),
   )
+rotate
+  .command('generator')
+  .description('replace the key of a generator')
+  .requiredOption('--name <name>', 'which generator')
+  .action(async (options: { name: string }) => (await import('./commands/broker.ts')).rotateGeneratorCommand(options))
+rotate
+  .command('agent')
+  .description('replace the key of an agent')
+  .requiredOption('--name <name>', 'which agent')
+  .requiredOption('--cluster-name <name>', 'of which cluster')
+  .action(async (options: { name: string; clusterName: string }) => (await import('./commands/broker.ts')).rotateAgentCommand(options))
+const create = broker.command('create').description('make a key and whom it is for; needs the database, not a key')
+create
+  .command('admin')
+  .description('make an admin key')
+  .requiredOption('--name <name>', 'what it is called')
+  .option('--readonly', 'it may read, and change nothing')
+  .option('--scope <verbs>', 'verbs it is limited to, with commas between: read, deploy, operate, approve, notify, admin')
+  .action(async (options: { name: string; readonly?: boolean; scope?: string }) =>
+    (await import('./commands/broker.ts')).createAdminCommand(options),
+  )
+create
+  .command('generator')
+  .description('make a generator and its key')
+  .requiredOption('--name <name>', 'what it is called')
+  .option('--description <text>', 'what it is for')
+  .action(async (options: { name: string; description?: string }) => (await import('./commands/broker.ts')).createGeneratorCommand(options))
+create
+  .command('agent')
+  .description('make an agent and its key')
+  .requiredOption('--name <name>', 'what it is called')
+  .requiredOption('--cluster-name <name>', 'the cluster it works in')
+  .option('--generator <name>', 'a generator it takes stacks from; may be repeated', repeated, [] as string[])
+  .option('-l, --label <label>', 'a label it carries; may be repeated', repeated, [] as string[])
+  .action(async (options: { name: string; clusterName: string; generator: string[]; label: string[] }) =>
+    (await import('./commands/broker.ts')).createAgentCommand(options),
+  )
 program
   .command('agent')
   .description('run the agent of one cluster (settings: BROKKR_CONFIG_FILE, BROKKR__AGENT__KEY)')
   .action(async () => (await import('@brokkr/agent/main.ts')).runAgent({ env: process.env }))
+
+const flows = program.command('flows').description('data flows: judge them and try them out')
+flows
+  .command('validate')
+  .description('every problem of the DataFlows and DataFlowCrons in a file, as admission would tell them')
+  .requiredOption('-f, --file <file>', 'manifest file, or - for standard input')
+  .action(async (options: { file: string }) => (await import('./commands/flows.ts')).validateFlows(options))
+flows
+  .command('preview')
+  .description('what a flow would do with some messages, step by step, without side effects')
+  .requiredOption('-f, --file <file>', 'manifest file with one flow')
+  .option('--sample <file>', 'payloads, one per line')
+  .option('--from-source <count>', 'the newest messages of its source, read without a trace')
+  .option('--check-sink', 'ask the sinks whether they would take the records; nothing is written')
+  .option('--kubeconfig <file>', 'where secrets are read, with your own rights')
+  .option('--allow-loopback', 'let source and sink be on this machine')
+  .action(async (options: PreviewFlags) => (await import('./commands/flows.ts')).previewFlows(options))
+const dataflow = program.command('dataflow').description('programs of the data plane')
+dataflow
+  .command('processor')
+  .description('run one flow (settings: PROCESSOR_*, LOG_LEVEL)')
+  .requiredOption('--spec-path <file>', 'the spec, with its secrets resolved')
+  .requiredOption('--namespace <name>', 'namespace of the flow')
+  .requiredOption('--name <name>', 'name of the flow')
+  .option('--bounded', 'read up to the end seen at the start, then end')
+  .option('--metrics-port <port>', 'probes, metrics and progress; 0 takes a free one', '9090')
+  .option('--checkpoint-file <file>', 'keep the checkpoint in a file instead of the ConfigMap')
+  .action(async (flags: ProcessorFlags) => (await import('@brokkr/dataflow/processor/main.ts')).runProcessor({ flags, env: process.env }))
+dataflow
+  .command('preview')
+  .description('serve previews to the broker, on loopback')
+  .option('--host <address>', 'address to listen on', '127.0.0.1')
+  .option('--port <port>', 'port to listen on', '9092')
+  .action(async (options: { host: string; port: string }) =>
+    (await import('@brokkr/dataflow/commands.ts')).runPreviewServer({ host: options.host, port: Number(options.port) }),
+  )
 
 export interface UpFlags {
   readonly foreground?: boolean

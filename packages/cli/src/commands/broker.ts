@@ -1,5 +1,15 @@
 // brokkr broker …: the commands that work on the broker's database directly. They take the broker's own settings.
-import { migrateDatabase, resealDatabase, rotateAdmin } from '@brokkr/broker/commands.ts'
+import {
+  createAdmin,
+  createAgentKey,
+  createGeneratorKey,
+  type MadeKey,
+  migrateDatabase,
+  resealDatabase,
+  rotateAdmin,
+  rotateAgent,
+  rotateGenerator,
+} from '@brokkr/broker/commands.ts'
 import { CliError, print, tell } from '../output.ts'
 
 const brokenShownMax = 20
@@ -29,4 +39,38 @@ export async function rotateAdminCommand(options: { name?: string; useConfigured
     tell(`admin key ${name} was replaced; the old one is dead. The new one is shown once:`)
     print(pak)
   }
+}
+
+const env = process.env
+
+export async function createAdminCommand(options: { name: string; readonly?: boolean; scope?: string }): Promise<void> {
+  const { name, readonly } = options
+  showKey(await createAdmin({ env, name, readonly, scope: options.scope?.split(',') }), 'admin key', 'was made')
+}
+
+export async function createGeneratorCommand(options: { name: string; description?: string }): Promise<void> {
+  showKey(await createGeneratorKey({ env, ...options }), 'generator', 'was made')
+}
+
+export async function createAgentCommand(options: {
+  name: string
+  clusterName: string
+  generator: string[]
+  label: string[]
+}): Promise<void> {
+  const { name, clusterName, generator: generators, label: labels } = options
+  showKey(await createAgentKey({ env, name, clusterName, generators, labels }), 'agent', 'was made')
+}
+
+export async function rotateGeneratorCommand(options: { name: string }): Promise<void> {
+  showKey(await rotateGenerator({ env, ...options }), 'generator', 'has a new key; the old one is dead')
+}
+
+export async function rotateAgentCommand(options: { name: string; clusterName: string }): Promise<void> {
+  showKey(await rotateAgent({ env, ...options }), 'agent', 'has a new key; the old one is dead')
+}
+
+function showKey({ id, name, pak }: MadeKey, what: string, became: string): void {
+  tell(`${what} ${name} (${id}) ${became}. Its key is shown once:`)
+  print(pak)
 }
