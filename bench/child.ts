@@ -2,6 +2,7 @@
 // its own figure. Programs are measured apart, so that one's garbage is not the other's.
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
 
 export interface Measured {
   readonly seconds: number
@@ -39,4 +40,28 @@ export async function measure(command: string, args: readonly string[], env: Rec
 export function cpuSecondsOf(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
   return (Number(stat[11]) + Number(stat[12])) / 100
+}
+
+export interface Child {
+  /** The next line of its output. */
+  line(): Promise<string>
+  readonly ended: Promise<void>
+}
+
+/** A program that goes on while others work, and tells how it is doing line by line. */
+export function startChild(command: string, args: readonly string[]): Child {
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  const ended = new Promise<void>((resolve, reject) => {
+    child.on('close', (code) => (code === 0 ? resolve() : reject(new Error(`${args.join(' ')} ended with ${code}`))))
+  })
+  ended.catch(() => undefined)
+  return {
+    ended,
+    line: async () => {
+      const { value, done } = await lines.next()
+      if (done === true) throw new Error(`${args.join(' ')} ended without a further line`)
+      return value
+    },
+  }
 }

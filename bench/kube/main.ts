@@ -7,6 +7,7 @@ import { ensureKubeAssets } from '@brokkr/local/assets.ts'
 import { privateCluster } from '@brokkr/testing/kube.ts'
 import { cpuSecondsOf, type Measured, measure } from '../child.ts'
 import { percentile, tell } from '../figures.ts'
+import { benchInformer } from './informer.ts'
 import { configMapText } from './objects.ts'
 
 const count = Number(process.env['BENCH_OBJECTS'] ?? 10_000)
@@ -65,4 +66,11 @@ for (const name of Object.keys(results)) {
 }
 tell('ours / bare loop (bar 0.8)', (median('ours', ({ rate }) => rate) / median('bare loop', ({ rate }) => rate)).toFixed(2))
 tell('ours / kubectl (bar 2.5)', (median('ours', ({ rate }) => rate) / median('kubectl', ({ rate }) => rate)).toFixed(2))
+
+const namespace = await plane.namespace('informer')
+const bare = (objects: number, value: string) =>
+  measure(process.execPath, [join(here, '../bare/apply.ts'), plane.url, caFile, plane.token, namespace, String(objects), value])
+await bare(count, 'first')
+const touch = async (events: number, value: string) => void (await bare(events, value))
+await benchInformer({ kubeconfigPath: plane.kubeconfigPath, namespace, objects: count, rounds, touch })
 await plane.stop()

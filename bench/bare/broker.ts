@@ -1,0 +1,79 @@
+// The bare broker: fastify and pg with the very statements of ours, prepared, on a pool of the same size. No keys, no permissions,
+// no checks, no sealing, no metrics, no feed: what is left between this and ours is the price of all that. It may only become faster.
+import { createHash, randomUUID } from 'node:crypto'
+import { agentEvents, agents, agentTargets, auditLogs, deploymentObjects, stacks, targetState } from '@brokkr/broker/store/index.ts'
+import { fastify } from 'fastify'
+import pg from 'pg'
+
+const [url, port] = process.argv.slice(2) as [string, string]
+const pool = new pg.Pool({ connectionString: url, max: 50, options: '-c timezone=UTC' })
+const app = fastify({ logger: false })
+
+type Named = { readonly statement: { readonly name: string; readonly text: string } }
+const run = (on: pg.Pool | pg.PoolClient, { statement: { name, text } }: Named, values: unknown[]) => on.query({ name, text, values })
+
+async function inTransaction<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect()
+  try {
+    await client.query('begin')
+    const value = await work(client)
+    await client.query('commit')
+    return value
+  } finally {
+    client.release()
+  }
+}
+
+interface ById {
+  Params: { id: string }
+}
+
+app.get<ById>('/api/v1/stacks/:id', async ({ params }) => (await run(pool, stacks.get, [params.id, null])).rows[0])
+
+app.get<ById>('/api/v1/agents/:id/target-state', async ({ params }) => {
+  const { rows } = await run(pool, targetState.list, [params.id, false])
+  const ids = (rows as { id: string }[]).map((row) => row.id)
+  const found = await run(pool, targetState.sealedOf, [ids])
+  const texts = new Map((found.rows as { id: string; sealed: string }[]).map(({ id, sealed }) => [id, sealed]))
+  return rows.map((row: { id: string }) => ({ ...row, yaml_content: texts.get(row.id) }))
+})
+
+app.post<ById & { Body: Record<string, string> }>('/api/v1/agents/:id/heartbeat', async ({ params }, reply) => {
+  await run(pool, agents.recordHeartbeat, [null, null, params.id, null, null])
+  return reply.code(204).send()
+})
+
+app.post<ById & { Body: Record<string, string> }>('/api/v1/agents/:id/events', async ({ params, body }, reply) => {
+  const event = await inTransaction(async (client) => {
+    await run(client, agents.lockForReport, [params.id])
+    const { rows } = await run(client, deploymentObjects.stacksOf, [[body['deployment_object_id']]])
+    const { stack_id } = rows[0] as { stack_id: string }
+    await run(client, agentTargets.hadAmong, [params.id, [stack_id]])
+    const stored = await run(client, agentEvents.insertMany, [
+      params.id,
+      JSON.stringify([{ ...body, id: randomUUID(), stack_id, place: 0 }]),
+    ])
+    await run(client, agentEvents.acknowledge, [params.id, [body['deployment_object_id']], [body['event_type']], [body['status']]])
+    return stored.rows[0] as unknown
+  })
+  return reply.code(201).send(event)
+})
+
+app.post<ById & { Body: { yaml_content: string } }>('/api/v1/stacks/:id/deployment-objects', async ({ params, body }, reply) => {
+  const text = body.yaml_content
+  const object = await inTransaction(async (client) => {
+    const id = randomUUID()
+    const { rows } = await run(client, stacks.takeHead, [id, params.id])
+    const { sequence_id } = rows[0] as { sequence_id: string }
+    const checksum = createHash('sha256').update(text).digest('hex')
+    const values = [id, params.id, sequence_id, Buffer.from(text), text.length, checksum, false, null, 'generator', null]
+    const inserted = await run(client, deploymentObjects.insert, values)
+    const deed = [randomUUID(), 'generator', null, 'deployment.created', 'deployment_object', id, '{}', '127.0.0.1', null]
+    await run(client, auditLogs.insert, deed)
+    return { ...(inserted.rows[0] as object), yaml_content: text }
+  })
+  return reply.code(201).send(object)
+})
+
+await app.listen({ port: Number(port), host: '127.0.0.1' })
+process.stdout.write('ready\n')

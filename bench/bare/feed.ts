@@ -1,0 +1,75 @@
+// The bare feed: LISTEN, one statement for what changed since the last one, each line written to the sockets that follow its stack. No
+// cursors that survive, no snapshots, no limits: what is left between this and ours is the price of missing nothing.
+import { createServer, type ServerResponse } from 'node:http'
+import { sealedYaml } from '@brokkr/broker/domain/sealed-yaml.ts'
+import { createSeal } from '@brokkr/broker/seal.ts'
+import pg from 'pg'
+
+const [databaseUrl, portText, encryptionKey, channel] = process.argv.slice(2) as [string, string, string, string]
+const seal = createSeal([Buffer.from(encryptionKey, 'hex')])
+const client = new pg.Client({ connectionString: databaseUrl })
+await client.connect()
+const listener = new pg.Client({ connectionString: databaseUrl })
+await listener.connect()
+const targets = await client.query<{ agent_id: string; stack_id: string }>('select agent_id, stack_id from agent_targets')
+const stacksOf = Map.groupBy(targets.rows, ({ agent_id }) => agent_id)
+const followers = new Map<string, Set<ServerResponse>>()
+
+const load = `select d.id, d.stack_id, s.name as stack_name, s.last_sequence as rev, s.drift, d.sequence_id, d.yaml_checksum, d.yaml_bytes, d.yaml_sealed, d.is_deletion_marker, c.seq
+  from change_log c join stacks s on s.id = c.scope_id join deployment_objects d on d.id = s.head_object_id
+  where c.seq > $1 and c.scope_kind = 'stack' order by c.seq`
+interface Row {
+  id: string
+  stack_id: string
+  stack_name: string
+  rev: string
+  drift: string
+  sequence_id: string
+  yaml_checksum: string
+  yaml_bytes: number
+  yaml_sealed: Buffer
+  is_deletion_marker: boolean
+  seq: string
+} // prettier-ignore
+let after = Number((await client.query<{ seq: string }>('select coalesce(max(seq), 0) as seq from change_log')).rows[0]!.seq)
+let isReading = false
+let isWoken = false
+async function read(): Promise<void> {
+  isWoken = true
+  if (isReading) return
+  isReading = true
+  while (isWoken) {
+    isWoken = false
+    const { rows } = await client.query<Row>({ name: 'load', text: load, values: [after] })
+    for (const row of rows) {
+      after = Number(row.seq)
+      const yaml_content = seal.open(sealedYaml(row.id), row.yaml_sealed)
+      const object = {
+        id: row.id,
+        sequence_id: Number(row.sequence_id),
+        is_deletion_marker: row.is_deletion_marker,
+        yaml_checksum: row.yaml_checksum,
+        bytes: row.yaml_bytes,
+        yaml_content,
+      }
+      const line = Buffer.from(
+        `${JSON.stringify({ type: 'put', stack_id: row.stack_id, stack_name: row.stack_name, rev: Number(row.rev), drift: row.drift, object })}\n`,
+      )
+      for (const response of followers.get(row.stack_id) ?? []) response.write(line)
+    }
+  }
+  isReading = false
+}
+listener.on('notification', () => void read())
+await listener.query(`listen ${channel}`)
+
+createServer((request, response) => {
+  const agentId = request.url!.split('/')[4]!
+  response.writeHead(200, { 'content-type': 'application/x-ndjson' })
+  response.socket?.setNoDelay(true)
+  for (const { stack_id } of stacksOf.get(agentId) ?? []) {
+    const known = followers.get(stack_id) ?? new Set()
+    followers.set(stack_id, known.add(response))
+  }
+  response.write('{"type":"snapshot_end","cursor":""}\n')
+}).listen(Number(portText), '127.0.0.1', () => process.stdout.write('ready\n'))

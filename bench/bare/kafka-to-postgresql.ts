@@ -1,0 +1,40 @@
+// The bare loop: the same client reads, and batches of a thousand go into the table by one upsert over unnest, one in the air while the
+// next fills. No tracker, no positions, no metrics.
+import { Consumer } from '@platformatic/kafka'
+import pg from 'pg'
+
+const [broker, from, url, table, countText] = process.argv.slice(2) as [string, string, string, string, string]
+const client = { clientId: 'bare', bootstrapBrokers: [broker] }
+const settings = { autocommit: false, minBytes: 1, maxBytes: 8 << 20, maxBytesPerPartition: 1 << 20, maxWaitTime: 500 }
+const consumer = new Consumer({ ...client, groupId: `bare-${process.pid}`, ...settings })
+const database = new pg.Client({ connectionString: url })
+await database.connect()
+const stream = await consumer.consume({ topics: [from], mode: 'earliest' })
+const columns = ['id', 'status', 'customer', 'card', 'items', 'note', 'created'] as const
+const text = `insert into ${table} (${columns.join(', ')})
+  select u.id::int, u.status, u.customer::jsonb, u.card, u.items::jsonb, u.note, u.created::timestamptz
+  from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[]) as u(${columns.join(', ')})
+  on conflict (id) do update set ${columns
+    .slice(1)
+    .map((name) => `${name} = excluded.${name}`)
+    .join(', ')}`
+type Order = Record<(typeof columns)[number], unknown>
+let batch: Order[] = []
+let writing: Promise<unknown> = Promise.resolve()
+let read = 0
+let firstMs = 0
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
+for await (const message of stream) {
+  firstMs ||= performance.now()
+  batch.push(JSON.parse(message.value.toString()) as Order)
+  read += 1
+  if (batch.length < 1000 && read < Number(countText)) continue
+  await writing
+  const rows = batch
+  writing = database.query({ name: 'upsert', text, values: columns.map((name) => rows.map((row) => textOf(row[name]))) })
+  batch = []
+  if (read === Number(countText)) break
+}
+await writing
+process.stdout.write(`${JSON.stringify({ seconds: (performance.now() - firstMs) / 1000, read, written: read })}\n`)
+process.exit(0)

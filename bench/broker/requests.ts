@@ -1,0 +1,50 @@
+// The calls of the load as they go over the wire, one lane per connection: each has an agent or a stack of its own, as in a fleet.
+import { type Fleet, manifestOf } from './fill.ts'
+
+export const connections = 32
+
+type Lane = readonly string[]
+const lanes = (make: (n: number) => Lane, count = connections): Lane[] => Array.from({ length: count }, (_, n) => make(n))
+
+function request(method: string, path: string, { pak, body }: { pak: string; body?: unknown }): string {
+  const text = body === undefined ? '' : JSON.stringify(body)
+  const type = body === undefined ? '' : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\n`
+  return `${method} /api/v1${path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer ${pak}\r\n${type}\r\n${text}`
+}
+
+const agentOf = ({ agents }: Fleet, n: number) => agents[n % agents.length]!
+
+export const getStack = (fleet: Fleet): Lane[] =>
+  lanes((n) => agentOf(fleet, n).stackIds.map((id) => request('GET', `/stacks/${id}`, { pak: fleet.generator.pak })))
+
+export const heartbeat = (fleet: Fleet): Lane[] =>
+  lanes((n) => {
+    const { id, pak } = agentOf(fleet, n)
+    return [
+      request('POST', `/agents/${id}/heartbeat`, { pak, body: { k8s_reachable: true, k8s_api_latency_ms: 4, agent_version: '1.0.0' } }),
+    ]
+  })
+
+export const postEvent = (fleet: Fleet): Lane[] =>
+  lanes((n) => {
+    const { id, pak, headIds } = agentOf(fleet, n)
+    const event = (objectId: string) => ({ agent_id: id, deployment_object_id: objectId, event_type: 'DEPLOY', status: 'SUCCESS' })
+    return headIds.map((objectId) => request('POST', `/agents/${id}/events`, { pak, body: { ...event(objectId), message: 'applied' } }))
+  })
+
+export const submit = (fleet: Fleet): Lane[] =>
+  lanes((n) => {
+    const yaml_content = manifestOf(2048)
+    const [id] = agentOf(fleet, n).stackIds
+    return [request('POST', `/stacks/${id}/deployment-objects`, { pak: fleet.generator.pak, body: { yaml_content } })]
+  })
+
+export const targetState = (fleet: Fleet, count = 1): Lane[] =>
+  lanes((n) => {
+    const { id, pak } = agentOf(fleet, n)
+    return [request('GET', `/agents/${id}/target-state?mode=full`, { pak })]
+  }, count)
+
+/** Pages from the middle of a list, as readers page through it. */
+export const pages = (pak: string, paths: readonly string[], count = 16): Lane[] =>
+  lanes(() => paths.map((path) => request('GET', path, { pak })), count)

@@ -1,0 +1,142 @@
+// [D84] Flows beside bare loops that do the same with the same clients, on the same servers, interleaved: rate kept and memory. Ratios
+// are bars (0.7 of the rate, 1.3 times the memory); everything else is an observation.
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { privateKafka, uniqueName } from '@brokkr/testing/kafka.ts'
+import { privatePostgres } from '@brokkr/testing/postgres.ts'
+import { Admin, Producer } from '@platformatic/kafka'
+import { type Measured, measure } from '../child.ts'
+import { percentile, tell } from '../figures.ts'
+import { latencies } from './latency.ts'
+import { orderText, transformations } from './payload.ts'
+
+const count = Number(process.env['BENCH_MESSAGES'] ?? 200_000)
+const rounds = Number(process.env['BENCH_ROUNDS'] ?? 3)
+const here = import.meta.dirname
+const dir = mkdtempSync(join(tmpdir(), 'bench-dataflow-'))
+const [kafka, postgres] = [await privateKafka(), await privatePostgres({ fsync: true })]
+const broker = kafka.address.plaintext
+const database = await postgres.database()
+const sql = await database.connect()
+const admin = new Admin({ clientId: 'bench', bootstrapBrokers: [broker] })
+const makeTopic = async (): Promise<string> => {
+  const topic = uniqueName('bench')
+  await admin.createTopics({ topics: [topic], partitions: 3, replicas: 1 })
+  return topic
+}
+
+const orders = await makeTopic()
+const producer = new Producer({ clientId: 'bench', bootstrapBrokers: [broker] })
+for (let at = 0; at < count; at += 1000) {
+  const messages = Array.from({ length: Math.min(1000, count - at) }, (_, one) => ({
+    topic: orders,
+    key: Buffer.from(String(at + one)),
+    value: Buffer.from(orderText(at + one)),
+  }))
+  await producer.send({ messages, acks: 1 })
+}
+await producer.close()
+
+interface Run extends Measured {
+  readonly rate: number
+  readonly written: number
+}
+const run = async (args: readonly string[]): Promise<Run> => {
+  const measured = await measure(process.execPath, args)
+  const own = JSON.parse(measured.output.trim().split('\n').at(-1) ?? '{}') as { seconds: number; read: number; written: number }
+  return { ...measured, rate: own.read / own.seconds, written: own.written }
+}
+const ours = (spec: object, until?: number): Promise<Run> => {
+  const name = uniqueName('flow')
+  const file = join(dir, `${name}.json`)
+  writeFileSync(file, JSON.stringify(spec))
+  return run([join(here, 'ours.ts'), file, name, ...(until === undefined ? [] : [String(until)])])
+}
+const bare = (file: string, ...args: string[]): Promise<Run> => run([join(here, '../bare', file), ...args])
+
+const kafkaPart = (topic: string) => ({ type: 'kafka', config: { brokers: [broker], topic } })
+const table = async (): Promise<string> => {
+  const name = uniqueName('t').replaceAll('-', '_')
+  await sql.query(
+    `create table ${name} (id int primary key, status text, customer jsonb, card text, items jsonb, note text, created timestamptz)`,
+  )
+  return name
+}
+/** Rows that a slot and a publication have not yet told. */
+const captured = async (): Promise<{ table: string; slot: string; publication: string }> => {
+  const name = uniqueName('c').replaceAll('-', '_')
+  await sql.query(`create table ${name} (id int primary key, status text, note text, amount numeric, created timestamptz)`)
+  await sql.query(`create publication ${name} for table ${name}`)
+  await sql.query(`select pg_create_logical_replication_slot($1, 'pgoutput')`, [name])
+  await sql.query(
+    `insert into ${name} select n, 'open', repeat('leave it at the door ', 30), n / 7.0, now() from generate_series(1, ${count}) n`,
+  )
+  return { table: name, slot: name, publication: name }
+}
+
+const chains: { readonly name: string; bare(): Promise<Run>; ours(): Promise<Run> }[] = [
+  {
+    name: 'kafka → filter, mask, timestamp → kafka',
+    bare: async () => bare('kafka-to-kafka.ts', broker, orders, await makeTopic(), String(count)),
+    ours: async () => ours({ source: kafkaPart(orders), sink: kafkaPart(await makeTopic()), transformations }),
+  },
+  {
+    name: 'kafka → postgresql upsert',
+    bare: async () => bare('kafka-to-postgresql.ts', broker, orders, database.url, await table(), String(count)),
+    ours: async () => {
+      const sink = { type: 'postgresql', config: { connectionString: database.url, table: await table(), upsertMode: true } }
+      return ours({ source: kafkaPart(orders), sink })
+    },
+  },
+  {
+    name: 'cdc → kafka',
+    bare: async () => {
+      const { slot, publication } = await captured()
+      return bare('cdc-to-kafka.ts', database.url, slot, publication, broker, await makeTopic(), String(count))
+    },
+    ours: async () => {
+      const { table: name, slot, publication } = await captured()
+      const config = {
+        connectionString: database.url,
+        tables: [`public.${name}`],
+        slotName: slot,
+        publicationName: publication,
+        snapshotMode: 'never',
+      }
+      return ours({ source: { type: 'postgresql-cdc', config }, sink: kafkaPart(await makeTopic()) }, count)
+    },
+  },
+]
+
+const wanted = process.env['BENCH_CHAIN']
+for (const chain of chains.filter(({ name }) => wanted === undefined || name.includes(wanted))) {
+  const results: { readonly bare: Run[]; readonly ours: Run[] } = { bare: [], ours: [] }
+  for (let round = 0; round < rounds; round += 1) {
+    results.bare.push(await chain.bare())
+    results.ours.push(await chain.ours())
+  }
+  const median = (of: readonly Run[], pick: (one: Run) => number): number => percentile(of.map(pick), 0.5)
+  const kept = median(results.ours, ({ rate }) => rate) / median(results.bare, ({ rate }) => rate)
+  const memory = median(results.ours, ({ peakMib }) => peakMib) / median(results.bare, ({ peakMib }) => peakMib)
+  for (const [who, runs] of Object.entries(results))
+    tell(
+      `  ${chain.name} (${who})`,
+      `${Math.round(median(runs, ({ rate }) => rate))} msg/s · ${((median(runs, ({ cpuSeconds }) => cpuSeconds) / count) * 1e6).toFixed(1)} CPU s per million · ${Math.round(median(runs, ({ peakMib }) => peakMib))} MiB`,
+    )
+  const isKept = kept >= 0.7 && memory <= 1.3
+  tell(`${isKept ? '✔' : '✖'} ${chain.name}`, `${kept.toFixed(2)} of the bare loop (≥ 0.7) · ${memory.toFixed(2)} × its memory (≤ 1.3)`)
+  if (!isKept) process.exitCode = 1
+}
+
+if (wanted === undefined || wanted === 'latency') {
+  const [plain, flow] = [await latencies('bare', broker, makeTopic), await latencies('ours', broker, makeTopic)]
+  const ratio = percentile(flow, 0.99) / percentile(plain, 0.99)
+  tell('  10 msg/s, kafka → kafka (bare)', `p50 ${percentile(plain, 0.5).toFixed(1)} ms · p99 ${percentile(plain, 0.99).toFixed(1)} ms`)
+  tell('  10 msg/s, kafka → kafka (ours)', `p50 ${percentile(flow, 0.5).toFixed(1)} ms · p99 ${percentile(flow, 0.99).toFixed(1)} ms`)
+  tell(`${ratio <= 3 ? '✔' : '✖'} p99 at 10 msg/s`, `${ratio.toFixed(2)} × the bare loop's (≤ 3)`)
+  if (ratio > 3) process.exitCode = 1
+}
+await admin.close()
+await sql.end()
+process.exit()

@@ -1,0 +1,54 @@
+// A flow in a process of its own, as the processor runs it, until everything that was there at its start is written and committed.
+// Prints its own seconds, from the first message read to the last commit.
+import { readFileSync } from 'node:fs'
+import { normalise } from '@brokkr/contract/dataflow/normalise.ts'
+import { re2 } from '@brokkr/contract/dataflow/re2.ts'
+import { defaultSettings } from '@brokkr/dataflow/processor/flow-settings.ts'
+import { flowMetrics } from '@brokkr/dataflow/processor/metrics.ts'
+import { openSink, openSource } from '@brokkr/dataflow/processor/open-connectors.ts'
+import { Pipeline } from '@brokkr/dataflow/processor/pipeline.ts'
+import { systemClock } from '@brokkr/runtime/clock.ts'
+import { silentLog } from '@brokkr/runtime/log.ts'
+import { createMetrics } from '@brokkr/runtime/metrics.ts'
+
+const [specFile, name, until] = process.argv.slice(2) as [string, string, string | undefined]
+const identity = { namespace: 'bench', name }
+const { flow, problems } = normalise(JSON.parse(readFileSync(specFile, 'utf8')), { patterns: re2, ...identity })
+if (flow === undefined) throw new Error(JSON.stringify(problems))
+let firstMs = 0
+let lastMs = 0
+const pipeline = new Pipeline(
+  {
+    clock: systemClock,
+    log: silentLog,
+    metrics: flowMetrics(createMetrics(), identity),
+    checkpoint: undefined,
+    redact: (text) => text,
+    openSource: (context) => {
+      const source = openSource(flow.source, context)
+      const read = source.read.bind(source)
+      source.read = async function* (budget) {
+        for await (const batch of read(budget)) {
+          firstMs ||= performance.now()
+          yield batch
+        }
+      }
+      return source
+    },
+    openSink: ({ spec }, context) => openSink(spec, context),
+  },
+  { flow, identity, specHash: '', oneShots: {}, isBounded: until === undefined, allowLoopback: true, settings: defaultSettings },
+)
+const running = pipeline.run()
+if (until !== undefined) {
+  // A source without an end: stop once so many messages have ended.
+  while (pipeline.progress({ pod: '', version: '' }).processedCount < Number(until)) await systemClock.sleep(10)
+  lastMs = performance.now()
+  pipeline.stop()
+}
+const end = await running
+lastMs ||= performance.now()
+const { readCount, writtenCount } = pipeline.progress({ pod: '', version: '' })
+if (end.exitCode !== 0) throw new Error(end.reason)
+process.stdout.write(`${JSON.stringify({ seconds: (lastMs - firstMs) / 1000, read: readCount, written: writtenCount })}\n`)
+process.exit(0)

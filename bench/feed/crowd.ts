@@ -1,0 +1,136 @@
+// Many agents: one stack that all of them follow, what an idle stream costs, everybody at once without and with a cursor, and what the
+// feed costs those who write.
+import { type Fleet, fill } from '../broker/fill.ts'
+import { cpuNsOf } from '../cpu.ts'
+import { percentile, residentMib, tell } from '../figures.ts'
+import { type Bench, channel, scaled, startReaders, write } from './parts.ts'
+
+const bare = (agents: Fleet['agents']) => agents.map(({ id, pak }) => ({ id, pak }))
+
+/** One stack, all agents: frames per second of the broker's own CPU. */
+export async function fanOut({ postgres, ours }: Bench): Promise<void> {
+  const database = await postgres.database()
+  const broker = await ours.start(database.url)
+  const fleet = await fill(database.url, ours.encryptionKey, {
+    agents: scaled(5000),
+    stacksPerAgent: 0,
+    objectsPerStack: 1,
+    otherStacks: 1,
+    objectBytes: 500,
+  })
+  const client = await database.connect()
+  const { rows } = await client.query<{ id: string }>('select id from stacks limit 1')
+  const stackId = rows[0]!.id
+  await client.query('insert into agent_targets (id, agent_id, stack_id, explicit) select gen_random_uuid(), id, $1, true from agents', [
+    stackId,
+  ])
+  await client.end()
+  const readers = await startReaders({ port: broker.port, agents: bare(fleet.agents), pollMs: null })
+  await readers.report()
+  const lastMs: number[] = []
+  const before = cpuNsOf(broker.pid)
+  const rounds = 20
+  for (let round = 0; round < rounds; round += 1) {
+    const { commits } = await write({
+      databaseUrl: database.url,
+      encryptionKey: ours.encryptionKey,
+      stackIds: [stackId],
+      perSecond: 10,
+      seconds: 0.15,
+      connections: 1,
+      channel,
+    })
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    const { sightings } = await readers.report()
+    const [, rev, atNs] = commits.at(-1)!
+    const seen = sightings.filter(([, seenRev]) => seenRev >= rev)
+    if (seen.length !== fleet.agents.length) throw new Error(`${fleet.agents.length - seen.length} agents missed revision ${rev}`)
+    lastMs.push(Math.max(...seen.map(([, , ns]) => ns - atNs)) / 1e6)
+  }
+  const cpuSeconds = (cpuNsOf(broker.pid) - before) / 1e9
+  tell(
+    `one stack, ${fleet.agents.length} agents: the last has it`,
+    `p50 ${percentile(lastMs, 0.5).toFixed(0)} ms · max ${Math.max(...lastMs).toFixed(0)} ms · ${((rounds * fleet.agents.length) / cpuSeconds).toFixed(0)} frames per second of CPU · missing 0`,
+  )
+  await readers.quit()
+  await broker.kill()
+}
+
+/** [S14] Memory and CPU of idle streams; everybody without a cursor, then everybody with one. */
+export async function idle({ postgres, ours }: Bench): Promise<void> {
+  const database = await postgres.database()
+  const broker = await ours.start(database.url)
+  const agents = scaled(10_000)
+  const fleet = await fill(database.url, ours.encryptionKey, {
+    agents,
+    stacksPerAgent: 20,
+    objectsPerStack: 1,
+    otherStacks: 0,
+    objectBytes: 500,
+  })
+  const emptyMib = residentMib(broker.pid)
+  let peakMib = 0
+  const watching = setInterval(() => (peakMib = Math.max(peakMib, residentMib(broker.pid))), 50)
+  const readers = await startReaders({ port: broker.port, agents: bare(fleet.agents), pollMs: null })
+  tell(
+    `[S14] ${agents} agents without cursor at once`,
+    `all synced after ${(readers.synced.syncedMs / 1000).toFixed(1)} s · ${readers.synced.puts} stacks · peak ${peakMib.toFixed(0)} MiB (bar 512)`,
+  )
+  await new Promise((resolve) => setTimeout(resolve, 20_000))
+  const before = cpuNsOf(broker.pid)
+  await new Promise((resolve) => setTimeout(resolve, 30_000))
+  const share = (cpuNsOf(broker.pid) - before) / 30e9
+  tell(
+    `${agents} idle streams of 20 stacks`,
+    `${(((residentMib(broker.pid) - emptyMib) * 1024) / agents).toFixed(1)} KiB each (bar 20) · ${(share * 100).toFixed(1)} % of a core (bar 4)`,
+  )
+  const { cursors } = await readers.report()
+  await readers.quit()
+  const again = await startReaders({
+    port: broker.port,
+    agents: fleet.agents.map(({ id, pak }) => ({ id, pak, cursor: cursors[id]! })),
+    pollMs: null,
+  })
+  tell(
+    `${agents} agents resume`,
+    `all live after ${(again.synced.syncedMs / 1000).toFixed(1)} s · snapshots ${again.synced.snapshots} (bar 0)`,
+  )
+  clearInterval(watching)
+  await again.quit()
+  await broker.kill()
+}
+
+/** [S4] The same writes with the feed's triggers and without. */
+export async function writes({ postgres, ours }: Bench): Promise<void> {
+  const database = await postgres.database()
+  const broker = await ours.start(database.url)
+  const fleet = await fill(database.url, ours.encryptionKey, {
+    agents: 50,
+    stacksPerAgent: 20,
+    objectsPerStack: 1,
+    otherStacks: 0,
+    objectBytes: 500,
+  })
+  await broker.kill()
+  const client = await database.connect()
+  const rates: Record<'on' | 'off', number[]> = { on: [], off: [] }
+  const order = {
+    databaseUrl: database.url,
+    encryptionKey: ours.encryptionKey,
+    stackIds: fleet.agents.flatMap(({ stackIds }) => stackIds),
+    perSecond: null,
+    seconds: 8,
+    connections: 16,
+  }
+  for (let round = 0; round < 5; round += 1) {
+    for (const state of ['on', 'off'] as const) {
+      const word = state === 'on' ? 'enable' : 'disable'
+      await client.query(`alter table stacks ${word} trigger feed_update; alter table deployment_objects ${word} trigger feed_insert`)
+      const { commits, seconds } = await write({ ...order, channel: state === 'on' ? channel : null })
+      rates[state].push(commits.length / seconds)
+    }
+  }
+  await client.end()
+  const [on, off] = [percentile(rates.on, 0.5), percentile(rates.off, 0.5)]
+  tell('[S4] writes with the feed on / off (bar 0.9)', `${(on / off).toFixed(2)} (${on.toFixed(0)}/s, ${off.toFixed(0)}/s)`)
+}

@@ -1,0 +1,88 @@
+// [S2] Commit → agent with many streams and an open-loop writer, beside the bare feed and beside the same fleet polling; then how many
+// changes a second each of them carries.
+import { join } from 'node:path'
+import { freePort } from '@brokkr/local/free-ports.ts'
+import { type ProgramProcess, startProgram } from '@brokkr/testing/program.ts'
+import { waitFor } from '@brokkr/testing/wait-for.ts'
+import { type Fleet, fill } from '../broker/fill.ts'
+import { cpuNsOf } from '../cpu.ts'
+import { percentile, tell } from '../figures.ts'
+import { type Bench, channel, delays, scaled, shown, startReaders, write } from './parts.ts'
+
+interface Measured {
+  readonly program: ProgramProcess
+  readonly port: number
+}
+
+export async function latency({ postgres, ours }: Bench): Promise<void> {
+  const streams = scaled(5000)
+  const perSecond = scaled(1000)
+  const database = await postgres.database()
+  const first = await ours.start(database.url)
+  const fleet = await fill(database.url, ours.encryptionKey, {
+    agents: streams,
+    stacksPerAgent: 1,
+    objectsPerStack: 1,
+    otherStacks: 0,
+    objectBytes: 500,
+  })
+  const order = {
+    databaseUrl: database.url,
+    encryptionKey: ours.encryptionKey,
+    stackIds: fleet.agents.flatMap(({ stackIds }) => stackIds),
+    connections: 16,
+    channel,
+  }
+  const rates: Record<string, number[]> = {}
+  for (let round = 0; round < 3; round += 1) {
+    for (const name of ['ours', 'bare'] as const) {
+      const measured = name === 'ours' ? { program: first, port: first.port } : await startBare(database.url, ours.encryptionKey)
+      const readers = await startReaders({ port: measured.port, agents: fleet.agents.map(({ id, pak }) => ({ id, pak })), pollMs: null })
+      await readers.report()
+      const cpuBefore = cpuNsOf(measured.program.pid)
+      const open = await write({ ...order, perSecond, seconds: 15 })
+      await settled()
+      const seen = delays(open.commits, (await readers.report()).sightings)
+      const cpuUs = (cpuNsOf(measured.program.pid) - cpuBefore) / 1000 / open.commits.length
+      tell(`[S2] ${name}, ${streams} streams, ${perSecond}/s`, `${shown(seen)} · ${cpuUs.toFixed(0)} µs CPU per change`)
+      const closed = await write({ ...order, perSecond: null, seconds: 10 })
+      await settled()
+      const all = delays(closed.commits, (await readers.report()).sightings)
+      ;(rates[name] ??= []).push(closed.commits.length / closed.seconds)
+      tell(`[S2] ${name}, as fast as 16 writers go`, `${(closed.commits.length / closed.seconds).toFixed(0)}/s · ${shown(all)}`)
+      await readers.quit()
+      if (name === 'bare') await measured.program.kill()
+    }
+  }
+  tell('changes carried, ours / bare (bar 0.7)', (percentile(rates['ours']!, 0.5) / percentile(rates['bare']!, 0.5)).toFixed(2))
+  await polling(fleet, { program: first, port: first.port }, { ...order, perSecond })
+  await first.kill()
+}
+
+/** What peers do. As many as two cores can serve: the figure is their delay, not their number. */
+async function polling(fleet: Fleet, { port }: Measured, order: Omit<Parameters<typeof write>[0], 'seconds'>): Promise<void> {
+  const some = fleet.agents.slice(0, scaled(500))
+  const readers = await startReaders({ port, agents: some, pollMs: 1000 })
+  const stackIds = some.flatMap((agent) => agent.stackIds)
+  const written = await write({ ...order, stackIds, perSecond: Math.min(100, order.perSecond ?? 100), seconds: 10 })
+  await settled()
+  tell(`${some.length} agents polling every second`, shown(delays(written.commits, (await readers.report()).sightings)))
+  await readers.quit()
+}
+
+async function startBare(databaseUrl: string, encryptionKey: string): Promise<Measured> {
+  const port = await freePort()
+  const args = [databaseUrl, String(port), encryptionKey, channel]
+  const program = await startProgram({
+    name: 'bare',
+    main: join(import.meta.dirname, '../bare/feed.ts'),
+    nodeFlags: ['--max-semi-space-size=8'],
+    args,
+    env: {},
+  })
+  await waitFor('the bare feed is ready', () => program.text().includes('ready'))
+  return { program, port }
+}
+
+/** Longer than anything that still comes; what has not come then is missing. */
+const settled = () => new Promise((resolve) => setTimeout(resolve, 3000))

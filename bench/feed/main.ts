@@ -1,0 +1,18 @@
+// The feed under load, on one host: every (stack, rev) that was committed is accounted for, and what is missing stands beside the
+// percentiles. BENCH_SCALE makes it smaller, BENCH_PARTS takes some of it.
+import { privatePostgres } from '@brokkr/testing/postgres.ts'
+import { prepareOurs } from '../broker/servers.ts'
+import { tell } from '../figures.ts'
+import { fanOut, idle, writes } from './crowd.ts'
+import { latency } from './latency.ts'
+
+const parts = { latency, fanOut, idle, writes }
+const wanted = (process.env['BENCH_PARTS'] ?? Object.keys(parts).join()).split(',') as (keyof typeof parts)[]
+const postgres = await privatePostgres({ fsync: true, logicalReplication: false })
+const ours = await prepareOurs()
+tell('PostgreSQL', 'fsync on, all else as the server ships; broker, database, writer and readers share this machine')
+try {
+  for (const part of wanted) await parts[part]({ postgres, ours })
+} finally {
+  await postgres.stop()
+}

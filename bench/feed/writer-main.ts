@@ -1,0 +1,80 @@
+// The writer: submits objects by the statement the broker uses, at a fixed rate whatever comes back (open loop) or as fast as it goes,
+// and notes for each (stack, rev) when its commit was confirmed. NOTIFY follows the commit, one in flight, as the broker does it.
+import { randomUUID } from 'node:crypto'
+import { text as readAll } from 'node:stream/consumers'
+import { sealedYaml } from '@brokkr/broker/domain/sealed-yaml.ts'
+import { createSeal } from '@brokkr/broker/seal.ts'
+import pg from 'pg'
+import { manifestOf } from '../broker/fill.ts'
+
+export interface WriterOrder {
+  readonly databaseUrl: string
+  readonly encryptionKey: string
+  readonly stackIds: readonly string[]
+  /** null: as fast as it goes. */
+  readonly perSecond: number | null
+  readonly seconds: number
+  readonly connections: number
+  readonly channel: string | null
+}
+export interface WriterResult {
+  readonly commits: readonly (readonly [string, number, number])[]
+  readonly seconds: number
+}
+
+const order = JSON.parse(await readAll(process.stdin)) as WriterOrder
+const seal = createSeal([Buffer.from(order.encryptionKey, 'hex')])
+const manifest = manifestOf(500)
+const pool = new pg.Pool({ connectionString: order.databaseUrl, max: order.connections + 1 })
+const statement = `with taken as (
+    update stacks set last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id(), head_object_id = $2 where id = $1 returning last_sequence)
+  insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind)
+  select $2, $1, last_sequence, $3, $4, md5('a') || md5('b'), 'admin' from taken returning sequence_id`
+const commits: [string, number, number][] = []
+
+let notifying: Promise<void> | null = null
+let isOwed = false
+function notify(): void {
+  if (order.channel === null) return
+  isOwed = true
+  notifying ??= (async () => {
+    while (isOwed) {
+      isOwed = false
+      await pool.query({ name: 'notify', text: `select pg_notify($1, '')`, values: [order.channel] })
+    }
+    notifying = null
+  })()
+}
+
+let turn = 0
+async function submit(): Promise<void> {
+  const stackId = order.stackIds[(turn += 1) % order.stackIds.length]!
+  const id = randomUUID()
+  const values = [stackId, id, seal.seal(sealedYaml(id), manifest), manifest.length]
+  const { rows } = await pool.query<{ sequence_id: string }>({ name: 'submit', text: statement, values })
+  commits.push([stackId, Number(rows[0]!.sequence_id), Number(process.hrtime.bigint())])
+  notify()
+}
+
+const startedMs = performance.now()
+const endMs = startedMs + order.seconds * 1000
+const pending = new Set<Promise<void>>()
+if (order.perSecond === null) {
+  const lane = async () => {
+    while (performance.now() < endMs) await submit()
+  }
+  await Promise.all(Array.from({ length: order.connections }, lane))
+} else {
+  for (let sent = 0; performance.now() < endMs; ) {
+    const due = Math.floor(((performance.now() - startedMs) / 1000) * order.perSecond)
+    for (; sent < due; sent += 1) {
+      const one = submit().finally(() => pending.delete(one))
+      pending.add(one)
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+  await Promise.all(pending)
+}
+if (notifying !== null) await (notifying as Promise<void>)
+const result: WriterResult = { commits, seconds: (performance.now() - startedMs) / 1000 }
+process.stdout.write(JSON.stringify(result), () => void pool.end())

@@ -1,0 +1,21 @@
+// Ours: an informer over everything in a namespace. Tells when it is in sync, then its CPU after each batch of events it was promised.
+import { openKube } from '@brokkr/kube/client.ts'
+import { startInformer } from '@brokkr/kube/informer.ts'
+import { loadKubeconfig } from '@brokkr/kube/kubeconfig.ts'
+import { systemClock as clock } from '@brokkr/runtime/clock.ts'
+import { silentLog as log } from '@brokkr/runtime/log.ts'
+import { reportInformer } from './informer-report.ts'
+
+const [path, namespace, countText, eventsText] = process.argv.slice(2) as [string, string, string, string]
+const report = reportInformer(Number(eventsText))
+const kube = openKube(await loadKubeconfig({ path, env: process.env }))
+const informer = startInformer({ kube, clock, log }, { kind: { apiVersion: 'v1', kind: 'ConfigMap' }, namespace })
+informer.onChange(({ type }) => {
+  if (type === 'updated') report.event()
+})
+await informer.whenSynced()
+// Kubernetes puts a ConfigMap of its own into every namespace.
+report.synced(informer.size >= Number(countText))
+await report.done
+await informer.stop()
+await kube.close()

@@ -1,0 +1,42 @@
+// What a measured informer tells on its output, one JSON line per moment: in sync (time and CPU since it was asked for, memory after a
+// collection), and the CPU that a number of events cost.
+import { setTimeout as sleep } from 'node:timers/promises'
+
+export interface InformerReport {
+  event(): void
+  synced(isComplete: boolean): void
+  readonly done: Promise<void>
+}
+const cpuMs = () => {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
+}
+const tell = (line: object) => void process.stdout.write(`${JSON.stringify(line)}\n`)
+
+export function reportInformer(events: number): InformerReport {
+  const done = Promise.withResolvers<void>()
+  const [startedMs, startedCpuMs] = [performance.now(), cpuMs()]
+  let seen = 0
+  let syncedCpuMs = 0
+  const settle = async (syncedMs: number) => {
+    const cpu = cpuMs() - startedCpuMs
+    // What is resident once it is idle; `gc` is there because both are started with --expose-gc.
+    globalThis.gc?.()
+    await sleep(200)
+    syncedCpuMs = cpuMs()
+    tell({ syncedMs, cpuMs: cpu, residentMib: process.memoryUsage.rss() / 2 ** 20 })
+  }
+  return {
+    done: done.promise,
+    event: () => {
+      seen += 1
+      if (seen !== events) return
+      tell({ events, cpuMs: cpuMs() - syncedCpuMs })
+      done.resolve()
+    },
+    synced: (isComplete) => {
+      if (!isComplete) throw new Error('in sync without all objects')
+      void settle(performance.now() - startedMs)
+    },
+  }
+}
