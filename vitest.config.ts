@@ -19,9 +19,9 @@ export default defineConfig({
           ...shared,
           name: 'servers',
           include: files.servers,
-          testTimeout: 60_000,
+          testTimeout: 240_000,
           // The first test that asks for Kubernetes may have to build it (nine minutes on two cores, then cached).
-          hookTimeout: 120_000,
+          hookTimeout: 240_000,
           globalSetup: ['./packages/testing/src/global-setup.ts'],
         },
       },

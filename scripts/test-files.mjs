@@ -10,11 +10,12 @@ const partOfModule = {
   nodes: 'kubernetes',
   world: 'kubernetes',
   agent: 'kubernetes',
+  'audited-cluster': 'kubernetes',
   broker: 'postgres',
   'feed-world': 'postgres',
   kubectl: 'kubectl',
   kafka: 'kafka',
-  registry: 'registry',
+  'schema-registry': 'registry',
   clickhouse: 'clickhouse',
   trino: 'trino',
   nessie: 'nessie',
@@ -51,8 +52,9 @@ function belongs(test, tier) {
   return tier !== 'quick' || isQuick(test)
 }
 
-/** PostgreSQL at most, and not one of those whose size makes them long. */
-export const isQuick = (test) => test.parts.length === 0 || (test.parts.every((part) => part === 'postgres') && !test.sized)
+/** PostgreSQL at most, and neither a journey nor one of those whose size makes them long. */
+export const isQuick = (test) =>
+  test.parts.length === 0 || (test.parts.every((part) => part === 'postgres') && !test.sized && !test.file.startsWith('journeys/'))
 
 function describeTest(root, path) {
   const text = readFileSync(path, 'utf8')
