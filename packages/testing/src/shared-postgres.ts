@@ -62,9 +62,15 @@ export function sharedPostgres(options: SharedPostgresOptions): SharedPostgres {
     async dropEarlier(by) {
       if (lent.size === 0) return
       const { admin } = await running()
-      for (const [name, borrower] of lent) {
-        if (borrower.pid !== by.pid || borrower.file >= by.file) continue
-        // Not by force: whoever is still connected would fail in the middle of another test.
+      const earlier = [...lent].filter(([, borrower]) => borrower.pid === by.pid && borrower.file < by.file).map(([name]) => name)
+      // Not by force: whoever is still connected would fail in the middle of another test. Nor is a drop tried in vain: the server
+      // waits five seconds for such a connection to end.
+      const { rows } = await admin.query<{ datname: string }>('select distinct datname from pg_stat_activity where datname = any($1)', [
+        earlier,
+      ])
+      const busy = new Set(rows.map(({ datname }) => datname))
+      for (const name of earlier) {
+        if (busy.has(name)) continue
         const gone = await admin.query(`drop database if exists ${pg.escapeIdentifier(name)}`).catch(() => undefined)
         if (gone) lent.delete(name)
       }

@@ -23,6 +23,9 @@ export interface ApprovalsDeps {
 }
 
 export function approvalsLoop(deps: ApprovalsDeps): Loop {
+  // The list is asked for once per approval: it stays open until the list is through, every new stream has us look again, and a
+  // second request would cut off the list that carries the number, which the broker then counts as told.
+  let asked: ReadonlySet<string> = new Set()
   return {
     name: 'approvals',
     everyMs: deps.everyMs,
@@ -30,9 +33,11 @@ export function approvalsLoop(deps: ApprovalsDeps): Loop {
       try {
         const rows = await deps.client.listPruneApprovals({ params: { id: deps.agentId } }, { signal })
         for (const stackId of deps.approvals.take(rows)) deps.deployments.look(stackId as StackId)
-        const isApproved = rows.some(({ removals }) => removals !== null)
+        const open = rows.flatMap(({ id, removals }) => (removals === null ? [] : id))
         const isHeld = [...deps.map.levels.leaving.values()].some(({ decision }) => decision === 'held')
-        if (isApproved && isHeld) deps.follow()?.restart('approved')
+        const asksNow = isHeld && open.some((id) => !asked.has(id))
+        if (asksNow) deps.follow()?.restart('approved')
+        asked = new Set(asksNow ? open : open.filter((id) => asked.has(id)))
       } catch (error) {
         signal.throwIfAborted()
         // A broker of the first version has no approvals, and so nothing that is held can be let go.

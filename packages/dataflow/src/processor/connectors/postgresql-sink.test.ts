@@ -354,8 +354,11 @@ describe('positions', () => {
       await admin.query(`drop owned by ${role}; drop role ${role}`).catch(() => undefined)
     })
     const connectionString = database.url.replace(/\/\/[^@]*@/, `//${role}:pw@`)
-    const connect = (exactlyOnce: string) =>
-      postgresqlSink.open(sinkConfig('postgresql', { connectionString, table: 't', exactlyOnce }), sinkContext()).connect()
+    const connect = (exactlyOnce: string) => {
+      const sink = postgresqlSink.open(sinkConfig('postgresql', { connectionString, table: 't', exactlyOnce }), sinkContext())
+      onTestFinished(() => sink.close())
+      return sink.connect()
+    }
     expect(await connect('auto')).toMatchObject({ exactlyOnce: 'Unavailable', reason: expect.stringContaining('may not create') as string })
     await expect(connect('required')).rejects.toMatchObject({
       class: 'config',
