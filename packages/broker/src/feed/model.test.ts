@@ -47,6 +47,8 @@ async function follow(schedule: readonly Command[]): Promise<void> {
     for (const one of schedule) await world.do(one)
     await world.calm()
     for (const agent of world.agents) await expectEqual(world, agent)
+    // The broker keeps two streams of one agent: a third would drive the others away, and they it, for ever.
+    await Promise.all(world.agents.map((agent) => agent.stop()))
     // A cursor covers exactly what came before it: whoever was stopped there and starts now misses nothing.
     for (const agent of world.agents) {
       const { history } = agent
@@ -68,7 +70,7 @@ test(
     const endsAtMs = performance.now() + (size('Q1.budgetMs') ?? 0) * 0.9
     await fc.assert(schedules, { seed, numRuns: size('Q1.seedsMin') ?? 25, endOnFailure: given === undefined })
     for (let round = 1; performance.now() < endsAtMs; round += 1) {
-      await fc.assert(schedules, { seed: seed + round, numRuns: 1 })
+      await fc.assert(schedules, { seed: seed + round, numRuns: 1, endOnFailure: given === undefined })
     }
     const sql = openDatabase({ url: plant.db.url, schema: 'public', poolSize: 1 })
     expect(await stackSummary.differences(sql, { limit: 10 })).toEqual([])
