@@ -145,6 +145,8 @@ async function pollOnce(deps: ReaderDeps, client: pg.Client, poll: Poll): Promis
   // The first poll reads no rows: nobody follows yet, and every stream starts with a read of its own.
   const from = before === null || before.epoch !== known.epoch ? null : before.cursor
   const read = from === null ? await currentSnapshot(sql) : await readSince(client, from)
+  // Renewed since history was last looked at: told as such, before the floor that came with it looks like a clean-up.
+  if (read.epoch !== known.epoch) return pollOnce(deps, client, { ...poll, checks: true })
   if (from !== null && !read.standby && read.cursor.xmax < from.xmax) return 'backwards'
   const isGone = from !== null && from.xmin < read.floorXid
   if (isGone) deps.onGone()
@@ -177,6 +179,7 @@ interface Read {
   readonly rows: changeLog.ChangeRow[]
   readonly cursor: Snapshot
   readonly standby: boolean
+  readonly epoch: string
   readonly floorXid: bigint
 }
 
@@ -216,6 +219,7 @@ function readOf(rows: Awaited<ReturnType<typeof changeLog.poll>>): Read {
     rows: rows.flatMap((row) => (row.xid === null ? [] : [{ ...row, xid: BigInt(row.xid) } as changeLog.ChangeRow])),
     cursor: parseSnapshot(first.cursor),
     standby: first.standby,
+    epoch: first.epoch,
     floorXid: BigInt(first.floor_xid),
   }
 }
