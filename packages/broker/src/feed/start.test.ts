@@ -81,7 +81,7 @@ beforeAll(async () => {
     const agentId = asked.pathname.split('/')[4]!
     const cursor = asked.searchParams.get('cursor') ?? undefined
     const wish = { cursor, reason: undefined, holds: null, form: 'ndjson', waitMs: null } as const
-    feed.openStream(() => response, { agentId, expiresAtMs: null }, wish).catch(() => response.destroy())
+    feed.openStream(() => response, { agentId, endsAtMs: null }, wish).catch(() => response.destroy())
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

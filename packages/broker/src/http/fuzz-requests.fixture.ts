@@ -86,6 +86,7 @@ const bodies = (world: FuzzWorld, random: Random, ids: Ids): Partial<Record<Endp
     updateAgent: () => ({ status: random.pick(['ACTIVE', 'INACTIVE']) }),
     agentsAddLabel: () => ({ agent_id: ids.agent, label: name() }),
     agentsAddAnnotation: () => ({ agent_id: ids.agent, key: name(), value: 'v' }),
+    approvePrune: () => ({ removals: random.int(10) + 1 }),
     addTarget: () => ({ agent_id: ids.agent, stack_id: ids.stack }),
     recordHeartbeat: () => ({ k8s_reachable: true, k8s_api_latency_ms: 3, facts: { a: 1 } }),
     reportStatus: () => ({
