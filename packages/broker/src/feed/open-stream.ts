@@ -12,7 +12,7 @@ import type { Form } from './form.ts'
 import { type WireFrame, wireFrame } from './frames.ts'
 import type { FeedView } from './reader.ts'
 import { scopeKey } from './registry.ts'
-import { decideMode, type StartDeps, type StartMode, startStream, type Wish } from './start.ts'
+import { decideMode, OtherHistory, type StartDeps, type StartMode, startStream, type Wish } from './start.ts'
 import type { StreamLimits } from './stream.ts'
 import type { StreamMetrics } from './stream-metrics.ts'
 
@@ -134,7 +134,7 @@ async function startOrEnd(deps: OpenDeps, stream: AgentStream, given: { view: Fe
   try {
     await startStream(deps, stream, given.view, given.wish, given.decided)
   } catch (error) {
-    deps.log.warn('stream start failed', { agent_id: stream.agentId, error: error as Error })
+    if (!(error instanceof OtherHistory)) deps.log.warn('stream start failed', { agent_id: stream.agentId, error: error as Error })
     stream.end('stale', uniform(500, 5000))
   }
 }
