@@ -188,6 +188,7 @@ test('[S36] a dump restored into a new cluster: old cursors are refused by epoch
       BROKKR__BROKER__ENCRYPTION_KEY: first.encryptionKey,
       BROKKR__BROKER__PAK_HASH: '',
       BROKKR__TASKS__CHANGE_LOG_CLEANUP__EVERY_SECONDS: '0.2',
+      BROKKR__FEED__POLL_MS: '200',
     },
   })
   const renewed = await epochAt(newUrl)
