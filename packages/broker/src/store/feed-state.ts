@@ -26,11 +26,11 @@ export const read = one(
   from feed_state f cross join pg_control_system() s`,
 )
 
-/** One row: whether who answers is the primary of the history that this epoch names. It stands beside what a stream starts from: the
+/** Whether who answers is the primary of the history that this epoch names. It stands beside what a stream starts from: the
  *  reader may not have noticed yet that a standby took over. */
 export const inHistory = (epoch: Slot): string => `(
   select case when pg_is_in_recovery() then false
-         else f.epoch = ${epoch}::uuid and f.system_identifier = s.system_identifier and f.timeline = ${timeline} end as is_current
+         else f.epoch = ${epoch}::uuid and f.system_identifier = s.system_identifier and f.timeline = ${timeline} end
   from feed_state f cross join pg_control_system() s)`
 
 /** First in a transaction: all its statements then see one instant. */

@@ -48,7 +48,7 @@ export const listForAgent = rows(
   'wanted.listForAgent',
   Listed,
   (p: Slots<{ agent_id: string; epoch: string }>) => `
-  select pg_current_snapshot()::text as cursor, h.is_current, c.* from ${inHistory(p.epoch)} as h left join (
+  select pg_current_snapshot()::text as cursor, ${inHistory(p.epoch)} as is_current, c.* from (values (1)) as one left join (
     select 'wanted' as kind, ${columns}, false as is_deleted
     from agent_targets t join stacks s on s.id = t.stack_id and s.deleted_at is null ${wantedObject}
     where t.agent_id = ${p.agent_id}::uuid
@@ -69,9 +69,9 @@ export const scopesOfAgent = one(
   'wanted.scopesOfAgent',
   ScopesRow,
   (p: Slots<{ agent_id: string; epoch: string }>) => `
-  select pg_current_snapshot()::text as cursor, h.is_current, f.floor_xid::text,
+  select pg_current_snapshot()::text as cursor, ${inHistory(p.epoch)} as is_current, f.floor_xid::text,
          array(select stack_id from agent_targets where agent_id = ${p.agent_id}::uuid)::uuid[] as stack_ids
-  from feed_state f cross join ${inHistory(p.epoch)} as h`,
+  from feed_state f`,
 )
 
 /** The scopes of labels and annotations, as the triggers of work orders and deliveries write them. */
