@@ -85,10 +85,14 @@ test(
   async () => {
     const endsAtMs = performance.now() + (size('Q1.budgetMs') ?? 0) * 0.9
     const seedsMin = size('Q1.seedsMin') ?? 25
+    const ran = { schedules: 0, failovers: 0 }
     for (let round = 0; round < seedsMin || performance.now() < endsAtMs; round += 1) {
       const one = { seed: seed + round, numRuns: 1, endOnFailure: given === undefined }
-      await (one.seed % failoverEvery === 0 ? fc.assert(failovers, one) : fc.assert(schedules, one))
+      const isFailover = one.seed % failoverEvery === 0
+      await (isFailover ? fc.assert(failovers, one) : fc.assert(schedules, one))
+      ran[isFailover ? 'failovers' : 'schedules'] += 1
     }
+    process.stdout.write(`seed ${seed}: ${ran.schedules} schedules, ${ran.failovers} with a failover\n`)
     const sql = openDatabase({ url: plant.databaseUrl, schema: 'public', poolSize: 1 })
     expect(await stackSummary.differences(sql, { limit: 10 })).toEqual([])
     await sql.close()

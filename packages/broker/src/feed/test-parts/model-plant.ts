@@ -11,6 +11,8 @@ import { type Standby, startStandby } from '@brokkr/testing/standby.ts'
 import { startSwitchProxy } from '@brokkr/testing/switch-proxy.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import pg from 'pg'
+import { openDatabase } from '../../store/db.ts'
+import * as feedState from '../../store/feed-state.ts'
 
 export interface Plant {
   readonly databaseUrl: string
@@ -52,8 +54,6 @@ export async function startPlant(): Promise<Plant> {
   const links: [FaultProxy, FaultProxy] = [await link(brokers[0]), await link(brokers[1])]
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 2 })
   pool.on('error', () => undefined)
-  const sql = async <Row extends object>(text: string, values: unknown[] = []) => (await pool.query<Row>(text, values)).rows
-  const epochOf = async () => (await sql<{ epoch: string }>('select epoch from feed_state'))[0]!.epoch
   let primary: PostgresServer = first
   let standby: Standby | null = null
   return {
@@ -67,7 +67,7 @@ export async function startPlant(): Promise<Plant> {
     tenant,
     encryptionKey: broker.encryptionKey,
     links,
-    sql,
+    sql: async <Row extends object>(text: string, values: unknown[] = []) => (await pool.query<Row>(text, values)).rows,
     client: (which) => brokers[which]!.clientOf(tenant.pak),
     admin: (which) => brokers[which]!.admin,
     restart: async (which) => {
@@ -82,7 +82,6 @@ export async function startPlant(): Promise<Plant> {
       standby.link.cut()
     },
     promoteStandby: async () => {
-      const before = await epochOf()
       const [old, next] = [primary, standby!]
       await old.kill('SIGKILL')
       await next.promote()
@@ -92,7 +91,12 @@ export async function startPlant(): Promise<Plant> {
       await next.link.close()
       // It lay in memory.
       rmSync(old.dataDir, { recursive: true })
-      const epoch = await waitFor('a new epoch', async () => ((now) => (now === before ? undefined : now))(await epochOf()))
+      const sql = openDatabase({ url: databaseUrl, schema: 'public', poolSize: 1 })
+      const { epoch } = await waitFor('a new epoch', async () => {
+        const state = await feedState.read(sql, {})
+        return state.is_same_history && !state.standby && state
+      })
+      await sql.close()
       for (const each of brokers) {
         const isThere = async () => (await knownEpoch(each.url)) === epoch && (await each.admin.listTasks({})).length > 0
         await waitFor('a broker in the new epoch', isThere, { onTimeout: () => each.logTail(20) })

@@ -88,8 +88,10 @@ export class ModelWorld {
     return this.#follow(this.#keys.find((key) => key.agent.id === agent.id)!, from)
   }
 
+  /** Also after a schedule that failed in the middle, whose error must not be hidden by another one. */
   async close(): Promise<void> {
-    await this.calm()
+    for (const link of this.#plant.links) link.heal()
+    for (const held of this.#held.values()) await held.rollback().catch(() => undefined)
     await Promise.all(this.agents.map((agent) => agent.stop()))
   }
 
