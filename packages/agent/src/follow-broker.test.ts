@@ -1,7 +1,6 @@
 // The agent's follower against real brokers and a real database, over links that break in all the ways that links break.
 import type { StackId } from '@brokkr/contract/wire.ts'
-import { systemClock } from '@brokkr/runtime/clock.ts'
-import { startTestBroker, type TestBroker, unique } from '@brokkr/testing/broker.ts'
+import { type TestBroker, unique } from '@brokkr/testing/broker.ts'
 import { startBrokerProxy } from '@brokkr/testing/broker-proxy.ts'
 import { startFaultProxy } from '@brokkr/testing/fault-proxy.ts'
 import { type FeedWorld, feedWorld } from '@brokkr/testing/feed-world.ts'
@@ -125,7 +124,10 @@ test('[S38] a balancer that cuts what is idle cuts no stream: pings keep it, and
   const label = unique('l')
   const stack = await world.stack([label])
   const agent = await world.agent([label])
-  const broker = await world.broker.sibling({ BROKKR__FEED__STREAM_LIFE_SECONDS: '[1.5, 2]' })
+  const [broker, quiet] = await Promise.all([
+    world.broker.sibling({ BROKKR__FEED__STREAM_LIFE_SECONDS: '[1.3, 1.5]' }),
+    world.broker.sibling({ BROKKR__FEED__PING_SECONDS: '30', BROKKR__FEED__CANARY_SECONDS: '600' }),
+  ])
   const balancer = await startSwitchProxy({ target: placeOf(broker), idleMs: 1_000 })
   closeAfter(() => balancer.close())
   // Heartbeats go another way: here nothing but the stream says anything.
@@ -133,7 +135,7 @@ test('[S38] a balancer that cuts what is idle cuts no stream: pings keep it, and
   const beat = setInterval(() => void agent.client.recordHeartbeat({ params: { id: agent.agent.id } }).catch(() => undefined), 200)
   closeAfter(() => clearInterval(beat))
   await synced(followed)
-  await waitFor('several lives of the stream', async () => (await followed.ends('bye')) >= 4)
+  await waitFor('several lives of the stream', async () => (await followed.ends('bye')) >= 3)
   expect(balancer.idleCuts).toBe(0)
   expect([await followed.ends('lost'), await followed.ends('silent')]).toEqual([0, 0])
   expect(await snapshots(broker)).toBe(1)
@@ -141,13 +143,11 @@ test('[S38] a balancer that cuts what is idle cuts no stream: pings keep it, and
   await has(followed, stack.id, object.id)
   await followed.stop()
   // The balancer does cut: a stream that says nothing for longer than it waits.
-  await broker.kill()
-  const quiet = await world.broker.sibling({ BROKKR__FEED__PING_SECONDS: '30', BROKKR__FEED__CANARY_SECONDS: '600' })
   balancer.switchTo(placeOf(quiet))
   const cutOff = await followBroker(balancer.url, agent, { hasHeart: false })
   await waitFor('a cut', () => balancer.idleCuts > 0)
   await cutOff.stop()
-  await quiet.kill()
+  await Promise.all([broker.kill(), quiet.kill()])
 }, 90_000)
 
 test('[S39] a half-open connection: the agent notices after its time of silence, the broker frees the stream one check later', async () => {
@@ -234,15 +234,15 @@ test('[S45] a bit of the agent’s map flips, in rev, object or checksum: the ne
 })
 
 test('[S47] an agent without a fault is compared and listed by its timers, whether its streams end often or never', async () => {
-  for (const life of ['[0.7, 0.9]', '[600, 600]']) {
+  const follow = async (life: string) => {
     const label = unique('l')
     await world.submit((await world.stack([label])).id, 'x')
     const agent = await world.agent([label])
     const broker = await world.broker.sibling({ BROKKR__FEED__STREAM_LIFE_SECONDS: life })
-    // A day in four seconds; a check every 0.8 s.
-    const followed = await followBroker(broker.url, agent, { digestMs: 800, options: { snapshotMs: 4_000 } })
+    // A day in three seconds; a check every 0.6 s.
+    const followed = await followBroker(broker.url, agent, { digestMs: 600, options: { snapshotMs: 3_000 } })
     await synced(followed)
-    await waitFor('two daily lists', async () => (await snapshots(broker, 'daily')) >= 2, { limitMs: 60_000 })
+    await waitFor('two daily lists', async () => (await snapshots(broker, 'daily')) >= 2)
     expect(await metric(broker, 'brokkr_stream_digest_checks_total', { result: 'match' })).toBeGreaterThanOrEqual(3)
     expect(await metric(broker, 'brokkr_stream_digest_checks_total', { result: 'mismatch' })).toBe(0)
     expect(await snapshots(broker, 'first')).toBe(1)
@@ -254,178 +254,5 @@ test('[S47] an agent without a fault is compared and listed by its timers, wheth
     await followed.stop()
     await broker.kill()
   }
-}, 120_000)
-
-test('[S40] clocks that are an hour off or step back change neither order, expiry, liveness nor removal, and no figure believes them', async () => {
-  const jumping = await startTestBroker({
-    databaseUrl: world.db.url,
-    env: {
-      ...quick,
-      BROKKR__BROKER__ENCRYPTION_KEY: world.broker.encryptionKey,
-      BROKKR__FEED__CANARY_SECONDS: '0.3',
-      BROKKR__BROKER__AGENT_DISCONNECT_AFTER_SECONDS: '5',
-      BROKKR__TASKS__AGENT_LIVENESS__EVERY_SECONDS: '0.3',
-    },
-    main: 'packages/broker/src/feed/test-parts/jumping-broker.ts',
-  })
-  const jump = () => void process.kill(jumping.pid, 'SIGUSR2')
-  const label = unique('l')
-  const [stack, leaving] = [await world.stack([label]), await world.stack([label])]
-  const agents = [await world.agent([label]), await world.agent([label])]
-  const followers = await Promise.all(
-    agents.map((agent, n) =>
-      followBroker(jumping.url, agent, { clock: { ...systemClock, now: () => systemClock.now() + (n === 0 ? 3_600_000 : -3_600_000) } }),
-    ),
-  )
-  for (const followed of followers) await synced(followed)
-  const revs: number[][] = [[], []]
-  const note = () => followers.forEach((followed, n) => revs[n]!.push(followed.wanted().get(stack.id)?.rev ?? 0))
-  // Ahead by ten minutes, then back by ten, with changes before, between and after.
-  for (let n = 0; n < 3; n += 1) {
-    const object = await world.submit(stack.id, `${n}`)
-    for (const followed of followers) await has(followed, stack.id, object.id)
-    note()
-    jump()
-  }
-  jump()
-  for (const each of revs) expect(each).toEqual([1, 2, 3])
-  // Removal by an explicit word, and reported by agents whose clocks are wrong: taken all the same.
-  await world.tenant.client.stacksRemoveLabel({ params: { id: leaving.id, label } })
-  for (const [n, followed] of followers.entries()) {
-    await waitFor('the removal', () => followed.follow.map.levels.level(leaving.id as StackId).do === 'remove')
-    const observed_at = new Date(Date.now() + (n === 0 ? 3_600_000 : -3_600_000)).toISOString()
-    const report = { stack_id: leaving.id, rev: 0, object_id: null, phase: 'removed', observed_at } as never
-    const { accepted } = await agents[n]!.client.reportStatus({
-      params: { id: agents[n]!.agent.id },
-      body: { session: 1_000_000, n: 1, stacks: [report] },
-    })
-    expect(accepted).toBe(1)
-  }
-  // Alive by the database's time: neither disconnected nor shown as stale; streams and cursors go on.
-  const { agents: shown } = await world.tenant.client.getStackStatus({ params: { id: stack.id } })
-  expect(shown.map(({ stale }) => stale)).toEqual([false, false])
-  const states = await world.sql<{ connection_state: string }>('select connection_state from agents where id = any($1)', [
-    agents.map(({ agent }) => agent.id),
-  ])
-  expect(states.map(({ connection_state }) => connection_state)).toEqual(['connected', 'connected'])
-  expect(await snapshots(jumping, 'first')).toBe(2)
-  expect([await snapshots(jumping, 'gone'), await snapshots(jumping, 'epoch')]).toEqual([0, 0])
-  for (const followed of followers) expect([await followed.ends('bye'), await followed.ends('silent')]).toEqual([0, 0])
-  // What is told of lag is measured by one clock, or says that it is an estimate.
-  expect(await metric(jumping, 'brokkr_feed_lag_seconds')).toBeLessThan(60)
-  const text = await (await fetch(`${jumping.url}/metrics`)).text()
-  expect(text).toMatch(/# HELP brokkr_stream_propagation_seconds .*estimated/)
-  expect(Number(/brokkr_stream_propagation_seconds_sum\{stage="seen"\} (\S+)/.exec(text)?.[1])).toBeLessThan(60)
-  for (const followed of followers) await followed.stop()
-  await jumping.kill()
-}, 90_000)
-
-test('[S41] a gate that waits for agents at a sequence opens after the retry of acknowledgements that were lost, never on a lower one', async () => {
-  const label = unique('l')
-  const stack = await world.stack([label])
-  const agents = [await world.agent([label]), await world.agent([label]), await world.agent([label])]
-  const proxy = await startBrokerProxy(other.url)
-  closeAfter(() => proxy.close())
-  const followers = await Promise.all(agents.map((agent) => followBroker(proxy.url, agent)))
-  for (const followed of followers) await synced(followed)
-  const acknowledge = (n: number, object: { id: string; sequence_id: number }) =>
-    followers[n]!.outbox.report({
-      stack_id: stack.id as StackId,
-      rev: object.sequence_id,
-      object_id: object.id as never,
-      phase: 'applied',
-      attempts: 1,
-      observed_at: new Date().toISOString(),
-    })
-  /** Two of three have applied that object or a later one. */
-  const isOpenAt = async (sequence: number) => {
-    const { agents: told } = await world.tenant.client.getStackStatus({ params: { id: stack.id } })
-    return told.filter(({ phase, sequence_id, stale }) => phase === 'applied' && (sequence_id ?? 0) >= sequence && !stale).length >= 2
-  }
-  const first = await world.submit(stack.id, '1')
-  for (const n of [0, 1, 2]) acknowledge(n, first)
-  await waitFor('the gate of the first', () => isOpenAt(1))
-  const second = await world.submit(stack.id, '2')
-  expect(await isOpenAt(2)).toBe(false)
-  // Once each: one acknowledgement never arrives, the answer to the other is lost on its way back.
-  const lost: string[] = []
-  proxy.break(({ path, method }) => {
-    if (method !== 'POST' || !path.endsWith('/status') || lost.includes(path)) return { do: 'pass' }
-    lost.push(path)
-    return lost.length === 1 ? { do: 'reset' } : { do: 'change', answer: () => ({ status: 502, headers: {}, body: '' }) }
-  })
-  acknowledge(0, second)
-  await waitFor('the first loss', () => lost.length === 1)
-  expect(await isOpenAt(2)).toBe(false)
-  acknowledge(1, second)
-  await waitFor('the second loss', () => lost.length === 2)
-  await waitFor('the gate to open after the retry', () => isOpenAt(2))
-  // What still tells of the first revision, late or again, neither opens nor shuts anything.
-  const late = (n: number, report: number) =>
-    agents[n]!.client.reportStatus({
-      params: { id: agents[n]!.agent.id },
-      body: {
-        session: 9_000_000 + report,
-        n: 1,
-        stacks: [{ stack_id: stack.id, rev: 1, object_id: first.id, phase: 'applied', observed_at: new Date().toISOString() } as never],
-      },
-    })
-  for (const n of [0, 1]) expect(await late(n, 1)).toMatchObject({ accepted: 0, ignored: 1 })
-  expect(await isOpenAt(2)).toBe(true)
-  expect(await isOpenAt(3)).toBe(false)
-})
-
-test('[S48] agents move between two processes of adjacent releases: frames and cursors are accepted both ways', async () => {
-  const label = unique('l')
-  const stack = await world.stack([label])
-  const agent = await world.agent([label])
-  // The next release says more than this one knows: types, fields, and a protocol that is still the old one.
-  const later = await startBrokerProxy(other.url)
-  later.break((request) =>
-    request.path.endsWith('/stream')
-      ? {
-          do: 'rewrite',
-          line: (line) => `{"type":"weather","of":"the next release"}\n${line.replace(/\}$/, ',"since_next":{"deep":[1]}}')}`,
-        }
-      : {
-          do: 'change',
-          answer: (whole) => ({
-            ...whole,
-            body: whole.body.startsWith('{') ? whole.body.replace(/\}$/, ',"since_next":true}') : whole.body,
-          }),
-        },
-  )
-  const address = await startSwitchProxy({ target: placeOf(world.broker) })
-  closeAfter(() => Promise.all([later.close(), address.close()]).then(() => undefined))
-  const followed = await followBroker(address.url, agent, { digestMs: 500 })
-  await synced(followed)
-  const mismatches = await metric(other, 'brokkr_stream_digest_checks_total', { result: 'mismatch' })
-  const checks = () => metric(other, 'brokkr_stream_digest_checks_total', { result: 'match' })
-  for (let move = 0; move < 4; move += 1) {
-    const before = await checks()
-    address.switchTo(placeOf(move % 2 === 0 ? later : world.broker))
-    const object = await world.submit(stack.id, `move ${move}`)
-    await has(followed, stack.id, object.id)
-    if (move % 2 === 0) await waitFor('a check there', async () => (await checks()) > before)
-  }
-  // Only the first stream was a list; every move resumed, whoever had issued the cursor.
-  expect(followed.verified).toHaveLength(1)
-  expect(await metric(other, 'brokkr_stream_digest_checks_total', { result: 'mismatch' })).toBe(mismatches)
-  // An agent of the next release says more than this broker knows, and is understood.
-  const cursor = followed.follow.map.cursor!
-  const headers = { authorization: `Bearer ${agent.pak}`, 'user-agent': 'brokkr-agent/99.0.0', 'content-type': 'application/json' }
-  const asked = await fetch(`${world.broker.url}/api/v1/agents/${agent.agent.id}/stream?cursor=${cursor}&flavour=next&wait=0.1s`, {
-    headers,
-  })
-  expect([asked.status, (await asked.text()).includes('"mode":"resume"')]).toEqual([200, true])
-  const body = JSON.stringify({
-    session: 1,
-    n: 1,
-    stacks: [],
-    mood: 'good',
-    check: { cursor, ...followed.follow.map.levels.summary(), more: 1 },
-  })
-  const reported = await fetch(`${world.broker.url}/api/v1/agents/${agent.agent.id}/status`, { method: 'POST', headers, body })
-  expect([reported.status, ((await reported.json()) as { check: string }).check]).toEqual([200, 'match'])
-  await followed.stop()
-})
+  await Promise.all([follow('[0.7, 0.9]'), follow('[600, 600]')])
+}, 180_000)

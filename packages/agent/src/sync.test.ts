@@ -49,8 +49,9 @@ const explain = () => world.explain()
 const isStream = ({ path }: { path: string }) => path.endsWith('/stream')
 const streams = () => world.proxy.requests.filter(isStream)
 const ofWork = async (since: number) => (await world.writes(since)).filter(({ namespace }) => namespace === world.namespace)
+/** In order: what was killed leaves a Lease that has to run out first. */
 const restart = async (env: Record<string, string> = {}) => {
-  await world.running.kill()
+  await world.running.stop()
   world.running = await world.start(env)
 }
 const big = (name: string, value: string) => world.configMap(name, { value, padding: 'x'.repeat(2_000) })

@@ -2,6 +2,7 @@
 // The program is a file of its own that calls crashProgram (crash-child.ts).
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { compileCache } from './compile-cache.ts'
 import { pickPoints } from './crash-points.ts'
 
 /** What the child is told. */
@@ -35,7 +36,8 @@ export async function crashAt(
   order: { input: unknown; killAt?: number; synchronous?: readonly string[] },
   options: { limitMs?: number } = {},
 ): Promise<CrashOutcome> {
-  const child = fork(fileURLToPath(program), [], { execArgv: [], stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
+  const env = { ...process.env, ...compileCache().env }
+  const child = fork(fileURLToPath(program), [], { execArgv: [], env, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
   const limit = setTimeout(() => child.kill('SIGTERM'), options.limitMs ?? 60_000)
   let stderr = ''
   let report: CrashReport | undefined

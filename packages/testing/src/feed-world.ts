@@ -31,9 +31,9 @@ export type FeedWorld = {
 
 export const configMapYaml = (value: string): string => `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {v: "${value}"}\n`
 
-export async function feedWorld(env: Record<string, string> = {}): Promise<FeedWorld> {
+export async function feedWorld(env: Record<string, string> = {}, program: { main?: string } = {}): Promise<FeedWorld> {
   const db = await database()
-  const broker = await startTestBroker({ databaseUrl: db.url, env })
+  const broker = await startTestBroker({ databaseUrl: db.url, env, ...program })
   const tenant = await makeGenerator(broker)
   const sql = async <Row extends object>(text: string, values: unknown[] = []): Promise<Row[]> => {
     const client = await db.connect()

@@ -12,6 +12,8 @@ export type Follower = {
   readonly headers: IncomingMessage['headers']
   /** Waits for a frame of this type that satisfies `is`, among those that came and those that come. */
   frame<T extends Frame['type']>(type: T, is?: (frame: FrameOf<T>) => boolean): Promise<FrameOf<T>>
+  /** The first bookmark behind this frame: one that came before it says nothing of it. */
+  bookmarkAfter(frame: Frame): Promise<FrameOf<'bookmark'>>
   /** What the stream says should run: stack → rev and object, after all frames so far. */
   wanted(): Map<string, { rev: number; objectId: string | null }>
   readonly ended: Promise<void>
@@ -54,20 +56,20 @@ async function followFrames(url: string, headers: Record<string, string>, onFram
       onFrame?.(frame)
     },
   )
+  const frame: Follower['frame'] = (type, is = () => true) =>
+    waitFor(
+      `frame ${type}`,
+      () => frames.find((one): one is FrameOf<typeof type> => one.type === type && is(one as FrameOf<typeof type>)),
+      { onTimeout: () => `frames so far: ${frames.map(inShort).join(' ')}` },
+    )
   return {
     frames,
     status: response.statusCode ?? 0,
     headers: response.headers,
     ended,
     wanted: () => wantedOf(frames),
-    frame: (type, is = () => true) =>
-      waitFor(
-        `frame ${type}`,
-        () => frames.find((frame): frame is FrameOf<typeof type> => frame.type === type && is(frame as FrameOf<typeof type>)),
-        {
-          onTimeout: () => `frames so far: ${frames.map((frame) => frame.type).join(' ')}`,
-        },
-      ),
+    frame,
+    bookmarkAfter: (earlier) => frame('bookmark', (one) => frames.indexOf(one) > frames.indexOf(earlier)),
     pause: () => {
       gate ??= Promise.withResolvers<void>()
     },
@@ -78,6 +80,9 @@ async function followFrames(url: string, headers: Record<string, string>, onFram
     close: () => void response.destroy(),
   }
 }
+
+/** A reason tells more than the word bye. */
+const inShort = (frame: Frame): string => ('reason' in frame ? `${frame.type}(${frame.reason})` : frame.type)
 
 function open(url: string, headers: Record<string, string>): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {

@@ -80,8 +80,12 @@ test('what a worker borrowed for an earlier test file is cleared away when it go
   const earlier = await emptyDatabase()
   const server = await ownServer()
   beginTestFile()
-  await emptyDatabase()
-  await waitFor('the earlier database to go', async () => !(await names()).includes(earlier.name))
+  const asker = await (await emptyDatabase()).connect()
+  onTestFinished(() => asker.end())
+  await waitFor('the earlier database to go', async () => {
+    const { rows } = await asker.query('select from pg_database where datname = $1', [earlier.name])
+    return rows.length === 0
+  })
   await waitFor('the private server to be ended', () => !server.isRunning())
   expect(server.isRunning()).toBe(false)
 })
@@ -95,11 +99,6 @@ async function ownServer(options: Parameters<typeof privatePostgres>[0] = {}): P
 async function tables(from: { connect(): ReturnType<Awaited<ReturnType<typeof database>>['connect']> }): Promise<string[]> {
   const { rows } = await run(from, `select tablename from pg_tables where schemaname = 'public' order by 1`)
   return rows.map((row) => String(row['tablename']))
-}
-
-async function names(): Promise<string[]> {
-  const { rows } = await run(await emptyDatabase(), 'select datname from pg_database')
-  return rows.map((row) => String(row['datname']))
 }
 
 async function run(on: Pick<Awaited<ReturnType<typeof database>>, 'connect'>, text: string) {

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type OwnedProcess, spawnOwned } from '@brokkr/local/spawn-owned.ts'
+import { compileCache } from './compile-cache.ts'
 import { askServers } from './servers-client.ts'
 import { waitFor } from './wait-for.ts'
 
@@ -33,12 +34,13 @@ export async function startProgram(options: {
   const folder = options.folder ?? (await askServers('loan.folder', { kind: 'plain' }))
   const main = resolve(fileURLToPath(new URL('../../..', import.meta.url)), options.main)
   const logFile = join(folder, `${options.name}.log`)
+  const cached = compileCache()
   const owned = spawnOwned({
     name: options.name,
     command: process.execPath,
-    args: [...(options.nodeFlags ?? []), main, ...(options.args ?? [])],
+    args: [...cached.flags, ...(options.nodeFlags ?? []), main, ...(options.args ?? [])],
     cwd: folder,
-    env: options.env,
+    env: { ...cached.env, ...options.env },
     logFile,
   })
   await askServers('loan.note', { folder, processes: [{ pid: owned.pid, startTime: owned.startTime }] })

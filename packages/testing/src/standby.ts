@@ -6,7 +6,6 @@ import { type PostgresServer, startPostgres } from '@brokkr/local/postgres.ts'
 import { preparePostgresFolders } from '@brokkr/local/postgres-folders.ts'
 import pg from 'pg'
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts'
-import type { PrivatePostgres } from './postgres.ts'
 import { askServers } from './servers-client.ts'
 import { waitFor } from './wait-for.ts'
 
@@ -21,7 +20,8 @@ export type Standby = {
   stop(): Promise<void>
 }
 
-export async function startStandby(primary: PrivatePostgres): Promise<Standby> {
+/** Of any server that may be written to, a promoted standby included. */
+export async function startStandby(primary: PostgresServer): Promise<Standby> {
   const dir = await askServers('loan.folder', { kind: 'fast' })
   const folders = preparePostgresFolders(dir, primary.port)
   const link = await startFaultProxy({ target: { path: join(primary.socketDir, `.s.PGSQL.${primary.port}`) } })
@@ -55,7 +55,7 @@ export async function startStandby(primary: PrivatePostgres): Promise<Standby> {
 }
 
 /** Files copied while the primary runs; the label tells recovery where to begin. */
-async function copyData(primary: PrivatePostgres, dataDir: string): Promise<void> {
+async function copyData(primary: PostgresServer, dataDir: string): Promise<void> {
   const client = new pg.Client({ connectionString: primary.url() })
   await client.connect()
   try {

@@ -66,7 +66,7 @@ test('[S34] a standby is promoted without the last commits: new epoch, paced sna
   for (let n = 0; n < 20; n += 1) await submit(tenant, stacks[n % 10]!.id, `lost ${n}`)
   for (const stream of streams)
     await waitFor('what will be lost to arrive', () => [...stream.wanted().values()].every(({ rev }) => rev === 3))
-  await Promise.all(streams.map((stream) => stream.frame('bookmark')))
+  await Promise.all(streams.map((stream) => stream.bookmarkAfter(stream.frames.findLast((frame) => frame.type === 'put')!)))
   await primary.kill('SIGKILL')
   await standby.promote()
   address.switchTo(socketOf(standby.server))
@@ -188,6 +188,7 @@ test('[S36] a dump restored into a new cluster: old cursors are refused by epoch
       BROKKR__BROKER__ENCRYPTION_KEY: first.encryptionKey,
       BROKKR__BROKER__PAK_HASH: '',
       BROKKR__TASKS__CHANGE_LOG_CLEANUP__EVERY_SECONDS: '0.2',
+      BROKKR__FEED__POLL_MS: '200',
     },
   })
   const renewed = await epochAt(newUrl)
@@ -199,8 +200,7 @@ test('[S36] a dump restored into a new cluster: old cursors are refused by epoch
   // New cursors are good for a resume: neither the old floor nor the old marks make them look too old.
   const client = second.clientOf(tenant.pak)
   const object = await client.createDeploymentObject({ params: { id: stack.id }, body: { yaml_content: configMapYaml('new') } })
-  await again.frame('put', (frame) => frame.object?.id === object.id)
-  const { cursor: latest } = await again.frame('bookmark')
+  const { cursor: latest } = await again.bookmarkAfter(await again.frame('put', (frame) => frame.object?.id === object.id))
   again.close()
   const resumed = await follow(second, agent, latest)
   expect(await resumed.frame('hello')).toMatchObject({ mode: 'resume' })

@@ -91,7 +91,7 @@ test('[S46] one transaction changes thousands of rows: read in one snapshot, no 
     await resumed.frame('put', (frame) => frame.object?.id === last[0]!.id)
     resumed.close()
   }
-  const after = await busyStream.frame('bookmark', (frame) => busyStream.frames.indexOf(frame) > at)
+  const after = await busyStream.bookmarkAfter(busyStream.frames[at]!)
   const done = await world.follow(busy, { cursor: after.cursor })
   await done.frame('bookmark')
   expect(done.frames.some((frame) => frame.type === 'put')).toBe(false)

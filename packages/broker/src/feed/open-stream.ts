@@ -12,7 +12,7 @@ import type { Form } from './form.ts'
 import { type WireFrame, wireFrame } from './frames.ts'
 import type { FeedView } from './reader.ts'
 import { scopeKey } from './registry.ts'
-import { decideMode, type StartDeps, type StartMode, startStream, type Wish } from './start.ts'
+import { decideMode, OtherHistory, type StartDeps, type StartMode, startStream, type Wish } from './start.ts'
 import type { StreamLimits } from './stream.ts'
 import type { StreamMetrics } from './stream-metrics.ts'
 
@@ -35,7 +35,8 @@ export interface OpenDeps extends StartDeps {
 }
 export interface AgentCaller {
   readonly agentId: string
-  readonly expiresAtMs: number | null
+  /** When its key expires, by the monotonic clock. */
+  readonly endsAtMs: number | null
 }
 
 /** Streams an agent may hold; one more takes the place of the oldest. */
@@ -71,10 +72,10 @@ export function cursorOf(view: FeedView, text: string | undefined): Wish['cursor
 /** How long a stream lives, and what it says at its end: a key that expires takes it along. */
 export function lifeOf(
   { clock, lifeMs }: Pick<OpenDeps, 'clock' | 'lifeMs'>,
-  expiresAtMs: number | null,
+  keyEndsAtMs: number | null,
 ): { lastsMs: number; endsAs: 'lifetime' | 'revoked' } {
   const life = uniform(...lifeMs)
-  const left = expiresAtMs === null ? Number.POSITIVE_INFINITY : expiresAtMs - clock.now()
+  const left = keyEndsAtMs === null ? Number.POSITIVE_INFINITY : keyEndsAtMs - clock.monotonicMs()
   return left <= life ? { lastsMs: left, endsAs: 'revoked' } : { lastsMs: life, endsAs: 'lifetime' }
 }
 
@@ -89,8 +90,8 @@ interface Greeting {
 
 function greet(deps: OpenDeps, response: ServerResponse, given: Greeting): AgentStream {
   const { clock, registry, metrics } = deps
-  const { agentId, expiresAtMs } = given.who
-  const { lastsMs, endsAs } = lifeOf(deps, expiresAtMs)
+  const { agentId, endsAtMs } = given.who
+  const { lastsMs, endsAs } = lifeOf(deps, endsAtMs)
   const nowMs = clock.monotonicMs()
   const agent = { agentId, keyMark: given.keyMark, greetedAt: deps.publisher.nextBatch }
   const stream: AgentStream = new AgentStream(response, clock, agent, {
@@ -133,7 +134,7 @@ async function startOrEnd(deps: OpenDeps, stream: AgentStream, given: { view: Fe
   try {
     await startStream(deps, stream, given.view, given.wish, given.decided)
   } catch (error) {
-    deps.log.warn('stream start failed', { agent_id: stream.agentId, error: error as Error })
+    if (!(error instanceof OtherHistory)) deps.log.warn('stream start failed', { agent_id: stream.agentId, error: error as Error })
     stream.end('stale', uniform(500, 5000))
   }
 }

@@ -76,8 +76,11 @@ export function startReader(deps: ReaderDeps): FeedReader {
         client ??= await connectOrFail(deps, () => (client = null))
         const startedMs = deps.clock.monotonicMs()
         // Also when wake-ups never leave room for the timer: a floor or a history that changed must be noticed under load too.
-        const checks = isNew || wasDoubted || startedMs - checkedAtMs >= deps.pollMs()
-        const polled = await pollOnce(deps, client, { before: view, checks, isDoubted: wasDoubted })
+        const isDue = startedMs - checkedAtMs >= deps.pollMs()
+        // A standby that is one no longer was promoted under our eyes.
+        const checks = isNew || wasDoubted || isDue || view?.isStandby === true
+        const adopt = (begun: FeedView) => (view = begun)
+        const polled = await pollOnce(deps, client, { before: view, checks, isDoubted: wasDoubted, adopt })
         if (checks) checkedAtMs = startedMs
         if (polled === 'backwards') {
           // Time went back without any other sign: the next poll makes an epoch of it.
@@ -136,6 +139,8 @@ interface Poll {
   readonly before: FeedView | null
   readonly checks: boolean
   readonly isDoubted: boolean
+  /** Another history begins: this is what is known of it from now on. */
+  readonly adopt: (view: FeedView) => void
 }
 
 async function pollOnce(deps: ReaderDeps, client: pg.Client, poll: Poll): Promise<{ view: FeedView; rows: number } | 'backwards'> {
@@ -145,17 +150,26 @@ async function pollOnce(deps: ReaderDeps, client: pg.Client, poll: Poll): Promis
   // The first poll reads no rows: nobody follows yet, and every stream starts with a read of its own.
   const from = before === null || before.epoch !== known.epoch ? null : before.cursor
   const read = from === null ? await currentSnapshot(sql) : await readSince(client, from)
+  // Renewed since history was last looked at: told as such, before the floor that came with it looks like a clean-up.
+  if (read.epoch !== known.epoch) return pollOnce(deps, client, { ...poll, checks: true })
   if (from !== null && !read.standby && read.cursor.xmax < from.xmax) return 'backwards'
   const isGone = from !== null && from.xmin < read.floorXid
   if (isGone) deps.onGone()
   const polledAtMs = deps.clock.monotonicMs()
-  const seen = { ...known, cursor: read.cursor, polledAtMs }
   // A standby is no source of news: streams that are open grow stale.
-  if (read.standby) return { view: { ...seen, polledAtMs: before?.polledAtMs ?? polledAtMs, cursorText: '', isStandby: true }, rows: 0 }
+  const place = read.standby
+    ? { polledAtMs: before?.polledAtMs ?? polledAtMs, cursorText: '' }
+    : { polledAtMs, cursorText: printCursor(known.cursorKey, { epoch: known.epoch, snapshot: read.cursor }) }
+  const view = { ...known, ...place, cursor: read.cursor, isStandby: read.standby }
+  if (before !== null && before.epoch !== known.epoch) {
+    // In this order: whoever is sent away and comes back at once must meet the new history.
+    poll.adopt(view)
+    deps.onNewEpoch()
+  }
+  if (read.standby) return { view, rows: 0 }
   if (from === null || isGone) deps.onBegin(read.cursor)
-  const cursorText = printCursor(known.cursorKey, { epoch: known.epoch, snapshot: read.cursor })
-  await deps.publisher.publish(read.rows, { cursor: read.cursor, cursorText, atMs: polledAtMs })
-  return { view: { ...seen, cursorText, isStandby: false }, rows: read.rows.length }
+  await deps.publisher.publish(read.rows, { cursor: read.cursor, cursorText: view.cursorText, atMs: polledAtMs })
+  return { view, rows: read.rows.length }
 }
 
 type History = Pick<FeedView, 'epoch' | 'cursorKey' | 'floorXid' | 'floorAgeSeconds'>
@@ -168,7 +182,6 @@ async function checkHistory(deps: ReaderDeps, sql: ReturnType<typeof sqlOn>, { b
     await deps.renewEpoch(state.epoch)
     state = await feedState.read(sql, {})
   }
-  if (before !== null && before.epoch !== state.epoch) deps.onNewEpoch()
   const { epoch, cursor_key: cursorKey, floor_age_seconds: floorAgeSeconds } = state
   return { epoch, cursorKey, floorXid: BigInt(state.floor_xid), floorAgeSeconds }
 }
@@ -177,6 +190,7 @@ interface Read {
   readonly rows: changeLog.ChangeRow[]
   readonly cursor: Snapshot
   readonly standby: boolean
+  readonly epoch: string
   readonly floorXid: bigint
 }
 
@@ -216,6 +230,7 @@ function readOf(rows: Awaited<ReturnType<typeof changeLog.poll>>): Read {
     rows: rows.flatMap((row) => (row.xid === null ? [] : [{ ...row, xid: BigInt(row.xid) } as changeLog.ChangeRow])),
     cursor: parseSnapshot(first.cursor),
     standby: first.standby,
+    epoch: first.epoch,
     floorXid: BigInt(first.floor_xid),
   }
 }

@@ -46,8 +46,7 @@ test('[S15] a cursor an hour old resumes with exactly the stacks that changed, a
   // A process that has not read what came since: it must ask the database.
   const other = await world.broker.sibling()
   const again = await world.follow(agent, { cursor, at: other })
-  await again.frame('put', (frame) => frame.object?.id === object.id)
-  await again.frame('bookmark')
+  await again.bookmarkAfter(await again.frame('put', (frame) => frame.object?.id === object.id))
   const stacks = again.frames.flatMap((frame) => (frame.type === 'put' ? [frame.stack_id] : []))
   expect(new Set(stacks)).toEqual(new Set([changed.id]))
   expect(again.frames.some((frame) => frame.type === 'snapshot_begin')).toBe(false)
@@ -142,13 +141,18 @@ test('[S17] an agent whose scopes are silent keeps a valid cursor by bookmarks, 
   await world.sql('update feed_state set floor_xid = $1', ['0'])
 })
 
-test('an admin declares a new epoch: open streams end, old cursors lead to a snapshot, and the deed is on record', async () => {
+test('an admin declares a new epoch: open streams end for that reason in every process, old cursors lead to a snapshot, and the deed is on record', async () => {
   const agent = await world.agent()
-  const stream = await world.follow(agent)
-  const { cursor } = await stream.frame('snapshot_end')
+  // This process would look at the history by itself only much later: the news must come with what it reads.
+  const seldom = await world.broker.sibling({ BROKKR__FEED__POLL_MS: '3600000', BROKKR__FEED__STALE_SECONDS: '[3600, 7200]' })
+  const streams = [await world.follow(agent), await world.follow(agent, { at: seldom })]
+  const [{ cursor }] = await Promise.all([streams[0]!.frame('snapshot_end'), streams[1]!.frame('bookmark')])
   const before = await feedState()
+  // The floor rises with the epoch, past what these processes have read; that is no reason of its own.
+  await world.sql('select pg_current_xact_id()')
   const { epoch } = await world.broker.admin.newEpoch({})
-  await stream.frame('bye', (frame) => frame.reason === 'epoch')
+  for (const stream of streams) expect((await stream.frame('bye')).reason).toBe('epoch')
+  await seldom.kill()
   expect(epoch).not.toBe(before.epoch)
   expect((await feedState()).epoch).toBe(epoch)
   const again = await waitFor('a stream in the new epoch', async () => {

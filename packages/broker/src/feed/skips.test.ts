@@ -89,7 +89,7 @@ test('[S27] content over the limit or unreadable is skipped and stands as failed
   expect([first.sequence_id, (await failed(fine.id, 'unreadable')).rev]).toEqual([2, 3])
   const after = await world.submit(fine.id, 'later')
   const put = await stream.frame('put', (frame) => frame.object?.id === after.id)
-  const bookmark = await stream.frame('bookmark', (frame) => stream.frames.indexOf(frame) > stream.frames.indexOf(put))
+  const bookmark = await stream.bookmarkAfter(put)
   expect(await check(bookmark.cursor)).toBe('match')
   expect(stream.frames.some((frame) => frame.type === 'bye')).toBe(false)
 

@@ -81,7 +81,7 @@ beforeAll(async () => {
     const agentId = asked.pathname.split('/')[4]!
     const cursor = asked.searchParams.get('cursor') ?? undefined
     const wish = { cursor, reason: undefined, holds: null, form: 'ndjson', waitMs: null } as const
-    feed.openStream(() => response, { agentId, expiresAtMs: null }, wish).catch(() => response.destroy())
+    feed.openStream(() => response, { agentId, endsAtMs: null }, wish).catch(() => response.destroy())
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -117,6 +117,31 @@ test('[S8] held at each step of its start while an object is submitted, a target
     for (const step of steps(list)) await holdAt(how, step)
   }
 }, 300_000)
+
+test('a stream whose start is overtaken by another history ends before it says anything of it', async () => {
+  for (const how of ['snapshot', 'resume'] as const) {
+    const label = unique('l')
+    await world.submit((await world.stack([label])).id, 'x')
+    const [agent, bystander] = [await world.agent([label]), await world.agent([label])]
+    const cursor = how === 'snapshot' ? undefined : await cursorOf(how, agent)
+    const witness = await follow(bystander)
+    await witness.frame('bookmark')
+    // What is known of the feed was looked at, and nobody can tell this stream to go yet.
+    const { reached, release } = gate.arm('before feed_state.nextSession')
+    const opening = follow(agent, cursor)
+    await within(reached, how)
+    await world.broker.admin.newEpoch({})
+    expect((await witness.frame('bye')).reason).toBe('epoch')
+    release()
+    const stream = await opening
+    await stream.ended
+    expect(stream.frames.map(({ type }) => type)).toEqual(['hello', 'bye'])
+    const again = await follow(agent, cursor)
+    await again.frame('snapshot_end')
+    expect(await again.frame('hello')).toMatchObject({ mode: 'snapshot', reason: how === 'snapshot' ? 'first' : 'epoch' })
+    again.close()
+  }
+})
 
 async function holdAt(how: 'snapshot' | 'resume' | 'resume of what is no longer in memory', step: string): Promise<void> {
   const label = unique('l')

@@ -42,6 +42,9 @@ export interface Wish {
 }
 export type StartMode = { readonly mode: 'resume'; readonly reason: null } | { readonly mode: 'snapshot'; readonly reason: string }
 
+/** What was read is not of the history that hello named: whoever comes back meets what the reader has noticed by then. */
+export class OtherHistory extends Error {}
+
 /** Decided from the last poll; the reading statement checks epoch and floor once more. */
 export function decideMode(
   view: Pick<FeedView, 'epoch' | 'floorXid' | 'cursor'>,
@@ -67,14 +70,14 @@ async function resume(deps: StartDeps, stream: AgentStream, cursor: Cursor): Pro
     const first = deps.publisher.nextBatch
     const isInRing = deps.ring.rowsSince(cursor.snapshot) !== null
     const changed = isInRing ? [] : await changeLog.sinceForAgent(deps.sql, { agent_id: stream.agentId, ...probesOf(cursor.snapshot) })
-    const scopes = await wanted.scopesOfAgent(deps.sql, { agent_id: stream.agentId })
+    const scopes = await wanted.scopesOfAgent(deps.sql, { agent_id: stream.agentId, epoch: cursor.epoch })
     const head = changed[0] ?? scopes
-    if (head.epoch !== cursor.epoch) return 'epoch'
+    if (!scopes.is_current || (changed[0]?.epoch ?? cursor.epoch) !== cursor.epoch) throw new OtherHistory()
     if (cursor.snapshot.xmin < BigInt(head.floor_xid)) return 'gone'
     const at = parseSnapshot(head.cursor)
     if (at.xmax < cursor.snapshot.xmax) {
       deps.onFutureCursor()
-      return 'epoch'
+      throw new OtherHistory()
     }
     await resubscribeMarks(deps, [stream])
     if (stream.state === 'closed') return null
@@ -87,7 +90,7 @@ async function resume(deps: StartDeps, stream: AgentStream, cursor: Cursor): Pro
 }
 
 async function snapshot(deps: StartDeps, stream: AgentStream, view: FeedView, wish: Wish): Promise<void> {
-  const begun = await listAndSubscribe(deps, stream)
+  const begun = await listAndSubscribe(deps, stream, view)
   const stacks = wantedOf(begun.listed)
   const removals = begun.listed.filter((row) => row.kind === 'removal')
   const { digest } = digestOf(stacks)
@@ -107,10 +110,11 @@ async function snapshot(deps: StartDeps, stream: AgentStream, view: FeedView, wi
   if (approved !== null && stream.state !== 'closed') await pruneApprovals.markUsed(deps.sql, { ids: approved.ids })
 }
 
-async function listAndSubscribe(deps: StartDeps, stream: AgentStream) {
+async function listAndSubscribe(deps: StartDeps, stream: AgentStream, { epoch }: FeedView) {
   for (;;) {
     const first = deps.publisher.nextBatch
-    const listed = await wanted.listForAgent(deps.snapshotSql, { agent_id: stream.agentId })
+    const listed = await wanted.listForAgent(deps.snapshotSql, { agent_id: stream.agentId, epoch })
+    if (!listed[0]!.is_current) throw new OtherHistory()
     const at = parseSnapshot(listed[0]!.cursor)
     await resubscribeMarks({ sql: deps.snapshotSql, registry: deps.registry }, [stream])
     const stackIds = wantedOf(listed).map((row) => row.stack_id)

@@ -62,8 +62,7 @@ test('a stream begins with hello and a verified snapshot, then brings every chan
   expect(put).toMatchObject({ rev: 1, object: { id: object.id, sequence_id: 1, yaml_content: yaml('one') } })
 
   const next = await submit(second.id, 'two')
-  await stream.frame('put', (frame) => frame.object?.id === next.id)
-  await stream.frame('bookmark')
+  await stream.bookmarkAfter(await stream.frame('put', (frame) => frame.object?.id === next.id))
   stream.close()
 })
 
@@ -75,8 +74,7 @@ test('[S1] of two submissions that commit in reverse order both arrive, and the 
   await stream.frame('snapshot_end')
   const slow = await openLate(slowStack.id, 'late')
   const fast = await submit(fastStack.id, 'early')
-  await stream.frame('put', (frame) => frame.object?.id === fast.id)
-  const between = await stream.frame('bookmark')
+  const between = await stream.bookmarkAfter(await stream.frame('put', (frame) => frame.object?.id === fast.id))
   expect(stream.frames.some((frame) => frame.type === 'put' && frame.object?.id === slow.objectId)).toBe(false)
   await slow.commit()
   await stream.frame('put', (frame) => frame.object?.id === slow.objectId)
@@ -187,8 +185,10 @@ test('an idle stream is kept alive by bookmarks or pings, and its cursor stays f
     'three signs of life',
     () => stream.frames.filter((frame) => frame.type === 'ping' || frame.type === 'bookmark').length >= 3,
   )
+  const last = stream.frames.at(-1)!
   await submit((await makeStack()).id, 'elsewhere')
-  const moved = await stream.frame('bookmark', (frame) => frame.cursor !== cursor)
+  const moved = await stream.bookmarkAfter(last)
+  expect(moved.cursor).not.toBe(cursor)
   const client = await db.connect()
   const { rows } = await client.query<{ cursor_key: Buffer; epoch: string }>('select cursor_key, epoch from feed_state')
   await client.end()

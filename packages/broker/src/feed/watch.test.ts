@@ -27,8 +27,7 @@ test('a watch of a stack tells what happens to it and about it, and nothing else
   await stream.frame('change', ({ scope, kind, id }) => scope === `stack_status:${stack.id}` && kind === 'status' && id === agent.agent.id)
   expect(stream.frames.some((frame) => frame.type === 'change' && !frame.scope.endsWith(stack.id))).toBe(false)
   // Whatever was told is covered by the bookmark that follows it.
-  const at = stream.frames.findLastIndex((frame) => frame.type === 'change')
-  await stream.frame('bookmark', (frame) => stream.frames.indexOf(frame) > at)
+  await stream.bookmarkAfter(stream.frames.findLast((frame) => frame.type === 'change')!)
   stream.close()
 })
 
@@ -72,8 +71,7 @@ test('a watch resumes from its cursor with what it missed, and is reset when tha
   const object = await world.submit(stack.id, 'missed')
   const again = await watch(world.broker.adminPak, scopes, cursor)
   expect(await again.frame('hello')).toMatchObject({ mode: 'resume' })
-  await again.frame('change', ({ id }) => id === object.id)
-  const latest = await again.frame('bookmark')
+  const latest = await again.bookmarkAfter(await again.frame('change', ({ id }) => id === object.id))
   again.close()
   const caughtUp = await watch(world.broker.adminPak, scopes, latest.cursor)
   expect(await caughtUp.frame('hello')).toMatchObject({ mode: 'resume' })

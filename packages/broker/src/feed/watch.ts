@@ -20,7 +20,8 @@ export interface WatchWish {
   readonly form: Form
   /** Credentials it rests on, as `kind id`: when one of them dies, so does the watch. */
   readonly rests: readonly string[]
-  readonly expiresAtMs: number | null
+  /** When its key expires, by the monotonic clock. */
+  readonly endsAtMs: number | null
 }
 export interface WatchDeps extends Pick<OpenDeps, 'clock' | 'metrics' | 'brokerName' | 'pingMs' | 'lifeMs' | 'limits'> {
   readonly sql: Sql
@@ -130,7 +131,7 @@ function greet(
   { answer, wish, missed }: { answer: () => ServerResponse; wish: WatchWish; missed: ChangeRow[] | null },
 ): Watch {
   const { clock, metrics } = deps
-  const { lastsMs, endsAs } = lifeOf(deps, wish.expiresAtMs)
+  const { lastsMs, endsAs } = lifeOf(deps, wish.endsAtMs)
   const watch: Watch = new Watch(answer(), clock, {
     form: wish.form,
     endsAtMs: clock.monotonicMs() + lastsMs,

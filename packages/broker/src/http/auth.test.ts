@@ -37,7 +37,7 @@ test('the principal is what the row says', async () => {
     name: 'BRreader',
     readonly: true,
     scope: null,
-    expiresAt: null,
+    endsAtMs: null,
     isActive: true,
     session: null,
   })

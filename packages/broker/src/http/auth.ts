@@ -17,13 +17,14 @@ export interface CredentialRow {
   readonly pak_hash: string
   readonly readonly: boolean
   readonly scope: readonly string[] | null
-  readonly expires_at: string | null
+  /** From the look-up on, by the database's clock: ours may be wrong. */
+  readonly expires_in_ms: number | null
   readonly is_active: boolean
 }
 /** A session's row: `pak_hash` is the hash of its token. */
 export interface SessionRow extends CredentialRow {
   readonly session: string
-  readonly idle_until: string
+  readonly idle_in_ms: number
 }
 
 export interface AuthFailure extends Caller {
@@ -134,12 +135,14 @@ interface Sought {
 
 async function lookUp(deps: AuthDeps, cache: CredentialCache, { is, hash, key }: Sought): Promise<Principal | null> {
   const { generation } = cache
+  // Before the question, so that nothing lasts longer than the database said.
+  const askedAtMs = deps.clock.monotonicMs()
   const row: CredentialRow | SessionRow | null =
     is === 'pak' ? await deps.lookupCredential(hash) : ((await deps.lookupSession?.(hash)) ?? null)
   const isSame = sameHash(hash, row?.pak_hash ?? unknownHash)
-  if (row === null || !isSame || hasExpired(row, deps.clock.now())) return null
-  const principal = principalOf(row)
-  if (deps.trusted()) cache.set(key, principal, generation, isSession(row) ? Date.parse(row.idle_until) : undefined)
+  if (row === null || !isSame || (row.expires_in_ms ?? 1) <= 0) return null
+  const principal = principalOf(row, askedAtMs)
+  if (deps.trusted()) cache.set(key, principal, generation, isSession(row) ? askedAtMs + row.idle_in_ms : undefined)
   return principal
 }
 
@@ -153,9 +156,7 @@ function sameHash(hash: string, stored: string): boolean {
 
 const isSession = (row: CredentialRow | SessionRow): row is SessionRow => 'session' in row
 
-const hasExpired = (row: CredentialRow, nowMs: number): boolean => row.expires_at !== null && !(Date.parse(row.expires_at) > nowMs)
-
-function principalOf(row: CredentialRow | SessionRow): Principal {
+function principalOf(row: CredentialRow | SessionRow, askedAtMs: number): Principal {
   const { kind, id, name, readonly, scope } = row
   return {
     kind,
@@ -163,7 +164,7 @@ function principalOf(row: CredentialRow | SessionRow): Principal {
     name,
     readonly,
     scope,
-    expiresAt: row.expires_at,
+    endsAtMs: row.expires_in_ms === null ? null : askedAtMs + row.expires_in_ms,
     isActive: row.is_active,
     session: isSession(row) ? row.session : null,
   }

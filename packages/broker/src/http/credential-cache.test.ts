@@ -3,13 +3,13 @@ import { expect, test } from 'vitest'
 import { createCredentialCache } from './credential-cache.ts'
 import type { Principal } from './handler.ts'
 
-const principal = (id: string, expiresAt: string | null = null): Principal => ({
+const principal = (id: string, endsAtMs: number | null = null): Principal => ({
   kind: 'admin',
   id,
   name: id,
   readonly: false,
   scope: null,
-  expiresAt,
+  endsAtMs,
   isActive: true,
   session: null,
 })
@@ -35,7 +35,7 @@ test('an entry lives for its time and no longer', async () => {
 
 test('an entry ends with its credential, before its time', async () => {
   const { clock, cache } = setup()
-  cache.set('h', principal('a', new Date(clock.now() + 1_000).toISOString()), cache.generation)
+  cache.set('h', principal('a', clock.monotonicMs() + 1_000), cache.generation)
   await clock.advance(999)
   expect(cache.get('h')).toBeDefined()
   await clock.advance(1)
@@ -94,7 +94,7 @@ test('a session is forgotten with itself, with its identity, and at an end of it
   put()
   cache.drop('admin', 'a')
   expect(cache.get('h')).toBeUndefined()
-  put(clock.now() + 1000)
+  put(clock.monotonicMs() + 1000)
   await clock.advance(1000)
   expect(cache.get('h')).toBeUndefined()
 })

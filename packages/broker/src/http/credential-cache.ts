@@ -10,7 +10,7 @@ export interface CredentialCache {
   get(hash: string): Principal | undefined
   /** A number that changes with every drop: a look-up that began before a revocation must not be kept after it. */
   readonly generation: number
-  /** `untilMs`: an end of its own, earlier than the time to live. */
+  /** `untilMs`: an end of its own by the monotonic clock, earlier than the time to live. */
   set(hash: string, principal: Principal, generation: number, untilMs?: number): void
   /** Forgets every key and session of one identity (it was rotated, revoked, deleted or demoted), or one session. */
   drop(kind: CredentialKind, id: string): void
@@ -31,13 +31,13 @@ export function createCredentialCache(deps: { clock: Clock }, options: { ttlMs: 
   })
   let generation = 0
   return {
-    get: (hash) => fresh(entries, hash, deps.clock.now()),
+    get: (hash) => fresh(entries, hash, deps.clock.monotonicMs()),
     get generation() {
       return generation
     },
     set: (hash, principal, since, endMs = Number.POSITIVE_INFINITY) => {
-      const untilMs = Math.min(endMs, endOf(principal, deps.clock.now() + options.ttlMs()))
-      if (since !== generation || untilMs <= deps.clock.now()) return
+      const untilMs = Math.min(endMs, endOf(principal, deps.clock.monotonicMs() + options.ttlMs()))
+      if (since !== generation || untilMs <= deps.clock.monotonicMs()) return
       entries.set(hash, { principal, untilMs })
       rememberHash(hashesOf, principal, hash)
     },
@@ -63,7 +63,7 @@ function fresh(entries: LRUCache<string, Entry>, hash: string, nowMs: number): P
 }
 
 function endOf(principal: Principal, ttlEndMs: number): number {
-  return principal.expiresAt === null ? ttlEndMs : Math.min(ttlEndMs, Date.parse(principal.expiresAt))
+  return principal.endsAtMs === null ? ttlEndMs : Math.min(ttlEndMs, principal.endsAtMs)
 }
 
 /** What an entry falls with. */

@@ -115,7 +115,7 @@ test.each([
     name: '',
     readonly: false,
     scope: null,
-    expiresAt: null,
+    endsAtMs: null,
     isActive: true,
     session: 's',
   } as const

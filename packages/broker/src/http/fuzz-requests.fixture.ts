@@ -36,8 +36,10 @@ export async function validRequest(world: FuzzWorld, random: Random, name: Endpo
   const spare = kind === undefined ? null : await world.spare(kind)
   const allowed = callers.filter((one, n) => permissions[name][n] === 'ok' && (spare === null || one === 'admin'))
   const credential = allowed.length === 0 ? await world.session() : { authorization: `Bearer ${world.paks[random.pick(allowed)]}` }
-  const about = { agent: world.agent.agent.id, generator: world.tenant.generator.id, stack: random.pick(world.stackIds) }
-  const ids = { ...about, object: random.pick(world.objectIds), event: world.eventId, ...(spare === null ? {} : { spare }) }
+  // A stack and its own object.
+  const which = random.int(world.stackIds.length)
+  const about = { agent: world.agent.agent.id, generator: world.tenant.generator.id, stack: world.stackIds[which]! }
+  const ids = { ...about, object: world.objectIds[which]!, event: world.eventId, ...(spare === null ? {} : { spare }) }
   const params = { id: idFor(endpoint.path, ids), agent_id: ids.agent, stack_id: ids.stack, label: 'l', key: 'k' }
   return {
     name,
@@ -86,6 +88,7 @@ const bodies = (world: FuzzWorld, random: Random, ids: Ids): Partial<Record<Endp
     updateAgent: () => ({ status: random.pick(['ACTIVE', 'INACTIVE']) }),
     agentsAddLabel: () => ({ agent_id: ids.agent, label: name() }),
     agentsAddAnnotation: () => ({ agent_id: ids.agent, key: name(), value: 'v' }),
+    approvePrune: () => ({ removals: random.int(10) + 1 }),
     addTarget: () => ({ agent_id: ids.agent, stack_id: ids.stack }),
     recordHeartbeat: () => ({ k8s_reachable: true, k8s_api_latency_ms: 3, facts: { a: 1 } }),
     reportStatus: () => ({

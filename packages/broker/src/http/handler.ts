@@ -11,7 +11,8 @@ export interface Principal {
   readonly readonly: boolean
   /** Verbs an admin key is limited to; null is all of them. */
   readonly scope: readonly string[] | null
-  readonly expiresAt: string | null
+  /** When its credential expires, by the monotonic clock: the database's time counts, whatever the clock of this machine says. */
+  readonly endsAtMs: number | null
   readonly isActive: boolean
   /** The console session the caller brought instead of a key; null: a key. */
   readonly session: string | null

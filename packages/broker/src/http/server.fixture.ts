@@ -59,7 +59,7 @@ const row = (pak: string, kind: CredentialRow['kind'], rest: Partial<CredentialR
   pak_hash: hashOf(pak),
   readonly: false,
   scope: null,
-  expires_at: null,
+  expires_in_ms: null,
   is_active: true,
   ...rest,
 })
@@ -67,7 +67,7 @@ export const credentials = (): CredentialRow[] => [
   row(paks.admin, 'admin'),
   row(paks.reader, 'admin', { id: id(11), readonly: true }),
   row(paks.scoped, 'admin', { id: id(12), scope: ['read', 'deploy'] }),
-  row(paks.expired, 'admin', { id: id(13), expires_at: '2020-01-01T00:00:00.000000Z' }),
+  row(paks.expired, 'admin', { id: id(13), expires_in_ms: -1 }),
   row(paks.owner, 'generator', { id: ids.owner }),
   row(paks.foreignGenerator, 'generator', { id: ids.foreignGenerator }),
   row(paks.inactive, 'generator', { id: ids.owner, is_active: false }),
@@ -80,7 +80,7 @@ const sessionRow: SessionRow = {
   ...row(paks.admin, 'admin'),
   pak_hash: createHash('sha256').update(sessionToken).digest('hex'),
   session: id(20),
-  idle_until: '2100-01-01T00:00:00.000000Z',
+  idle_in_ms: 3_600_000,
 }
 /** A call by an admin's console session, as the console itself makes it. */
 export const sessionHeaders = (server: { url: string }) => ({

@@ -6,6 +6,7 @@ import { count, one, rows, type Slots } from './sql.ts'
 const Row = z.object({
   cursor: z.string(),
   standby: z.boolean(),
+  epoch: z.string(),
   floor_xid: z.string(),
   seq: z.int().nullable(),
   xid: z.string().nullable(),
@@ -32,13 +33,13 @@ export const pollRowsMax = 5000
 const columns = `c.seq, c.xid::text, c.scope_kind, c.scope_id, c.object_kind, c.object_id, c.op,
          case when c.object_kind in ('canary', 'deployment_object') then extract(epoch from clock_timestamp() - c.created_at)::float8 end as age_seconds`
 
-/** Always returns a row, because the cursor moves even when nothing of ours did. One row over the limit says "page it". The floor comes
- *  along: whether the log still held everything is true of the very instant it was read. */
+/** Always returns a row, because the cursor moves even when nothing of ours did. One row over the limit says "page it". Epoch and floor
+ *  come along: whose history it is and whether the log still held everything is true of the very instant it was read. */
 export const poll = rows(
   'change_log.poll',
   Row,
   (p: Slots<{ xmax: string; in_flight: string[] }>) => `
-  select pg_current_snapshot()::text as cursor, pg_is_in_recovery() as standby, f.floor_xid::text,
+  select pg_current_snapshot()::text as cursor, pg_is_in_recovery() as standby, f.epoch, f.floor_xid::text,
          ${columns}
   from feed_state f left join (
     (select * from change_log where xid >= ${p.xmax}::xid8 order by xid limit ${pollRowsMax + 1})
@@ -64,7 +65,7 @@ export const page = rows(
   'change_log.page',
   Row,
   (p: Slots<{ xmax: string; in_flight: string[]; after: number }>) => `
-  select pg_current_snapshot()::text as cursor, pg_is_in_recovery() as standby, f.floor_xid::text,
+  select pg_current_snapshot()::text as cursor, pg_is_in_recovery() as standby, f.epoch, f.floor_xid::text,
          ${columns}
   from feed_state f left join (
     select * from change_log

@@ -37,18 +37,19 @@ const Row = z.object({
   pak_hash: z.string(),
   readonly: z.boolean(),
   scope: z.array(z.string()).nullable(),
-  expires_at: z.string().nullable(),
+  expires_in_ms: z.number(),
   is_active: z.boolean(),
   session: z.string(),
-  idle_until: z.string(),
+  idle_in_ms: z.number(),
 })
 /** The columns of a key's look-up, with the session's hash in the place of the key's. */
 export const findByHash = maybe(
   'console_sessions.findByHash',
   Row,
   (p: Slots<{ hash: string }>) => `
-  select i.kind, i.id, i.name, s.token_hash as pak_hash, s.readonly or i.readonly as readonly, i.scope, least(s.expires_at, i.expires_at) as expires_at,
-         i.is_active, s.id as session, s.idle_until
+  select i.kind, i.id, i.name, s.token_hash as pak_hash, s.readonly or i.readonly as readonly, i.scope, i.is_active, s.id as session,
+         (extract(epoch from least(s.expires_at, i.expires_at) - now()) * 1000)::float8 as expires_in_ms,
+         (extract(epoch from s.idle_until - now()) * 1000)::float8 as idle_in_ms
   from console_sessions s cross join lateral (
     select 'admin' as kind, id, name, readonly, scope, expires_at, true as is_active from admin_role
     where s.identity_kind = 'admin' and id = s.identity_id and deleted_at is null and (expires_at is null or expires_at > now())

@@ -9,7 +9,8 @@ const Row = z.object({
   pak_hash: z.string(),
   readonly: z.boolean(),
   scope: z.array(z.string()).nullable(),
-  expires_at: z.string().nullable(),
+  /** From the look-up on, by the database's clock. */
+  expires_in_ms: z.number().nullable(),
   is_active: z.boolean(),
 })
 export type CredentialRow = z.output<typeof Row>
@@ -18,7 +19,7 @@ export const findByHash = maybe(
   'credentials.findByHash',
   Row,
   (p: Slots<{ hash: string }>) => `
-  select * from (
+  select kind, id, name, pak_hash, readonly, scope, (extract(epoch from expires_at - now()) * 1000)::float8 as expires_in_ms, is_active from (
     select 'admin' as kind, id, name, pak_hash, readonly, scope, expires_at, true as is_active from admin_role
     where pak_hash = ${p.hash}::text and deleted_at is null and (expires_at is null or expires_at > now())
     union all

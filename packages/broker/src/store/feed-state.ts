@@ -1,6 +1,6 @@
 // The identity of this database's history: a restored or promoted database meets a mismatch and gets a new epoch.
 import { z } from 'zod'
-import { count, maybe, one, type Slots } from './sql.ts'
+import { count, maybe, one, type Slot, type Slots } from './sql.ts'
 
 const Row = z.object({
   epoch: z.string(),
@@ -25,6 +25,13 @@ export const read = one(
          case when pg_is_in_recovery() then true else f.system_identifier = s.system_identifier and f.timeline = ${timeline} end as is_same_history
   from feed_state f cross join pg_control_system() s`,
 )
+
+/** Whether who answers is the primary of the history that this epoch names. It stands beside what a stream starts from: the
+ *  reader may not have noticed yet that a standby took over. */
+export const inHistory = (epoch: Slot): string => `(
+  select case when pg_is_in_recovery() then false
+         else f.epoch = ${epoch}::uuid and f.system_identifier = s.system_identifier and f.timeline = ${timeline} end
+  from feed_state f cross join pg_control_system() s)`
 
 /** First in a transaction: all its statements then see one instant. */
 export const holdInstant = count('feed_state.holdInstant', () => `set transaction isolation level repeatable read, read only`)

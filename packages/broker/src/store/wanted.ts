@@ -2,6 +2,7 @@
 // still to be removed. Listings carry identities only; content follows by immutable id.
 import { DeploymentObjectId, StackId } from '@brokkr/contract/wire.ts'
 import { z } from 'zod'
+import { inHistory } from './feed-state.ts'
 import { one, rows, type Slots } from './sql.ts'
 
 const identity = {
@@ -36,16 +37,18 @@ export const statesOf = rows(
 
 const Listed = z.object({
   cursor: z.string(),
+  is_current: z.boolean(),
   kind: z.enum(['wanted', 'removal']).nullable(),
   ...nullable(identity),
   is_deleted: z.boolean().nullable(),
 })
-/** One agent's wanted set and open removals, with the snapshot that saw them: one short statement, whatever its size. */
+/** One agent's wanted set and open removals, with the snapshot that saw them, and whether it is of the history that is meant: one short
+ *  statement, whatever its size. */
 export const listForAgent = rows(
   'wanted.listForAgent',
   Listed,
-  (p: Slots<{ agent_id: string }>) => `
-  select pg_current_snapshot()::text as cursor, c.* from (values (1)) as one left join (
+  (p: Slots<{ agent_id: string; epoch: string }>) => `
+  select pg_current_snapshot()::text as cursor, ${inHistory(p.epoch)} as is_current, c.* from (values (1)) as one left join (
     select 'wanted' as kind, ${columns}, false as is_deleted
     from agent_targets t join stacks s on s.id = t.stack_id and s.deleted_at is null ${wantedObject}
     where t.agent_id = ${p.agent_id}::uuid
@@ -60,13 +63,13 @@ export const listForAgent = rows(
 /** A row of the listing that is wanted: only the object's own columns may be null, when nothing was submitted yet. */
 export type WantedStack = z.output<z.ZodObject<typeof identity>>
 
-const ScopesRow = z.object({ cursor: z.string(), epoch: z.string(), floor_xid: z.string(), stack_ids: z.array(z.string()) })
+const ScopesRow = z.object({ cursor: z.string(), is_current: z.boolean(), floor_xid: z.string(), stack_ids: z.array(z.string()) })
 /** What an agent follows, and the checks of its cursor at the same instant. */
 export const scopesOfAgent = one(
   'wanted.scopesOfAgent',
   ScopesRow,
-  (p: Slots<{ agent_id: string }>) => `
-  select pg_current_snapshot()::text as cursor, f.epoch, f.floor_xid::text,
+  (p: Slots<{ agent_id: string; epoch: string }>) => `
+  select pg_current_snapshot()::text as cursor, ${inHistory(p.epoch)} as is_current, f.floor_xid::text,
          array(select stack_id from agent_targets where agent_id = ${p.agent_id}::uuid)::uuid[] as stack_ids
   from feed_state f`,
 )

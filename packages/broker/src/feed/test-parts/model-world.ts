@@ -4,7 +4,7 @@
 import { makeAgent, type TestAgent, unique } from '@brokkr/testing/broker.ts'
 import { configMapYaml } from '@brokkr/testing/feed-world.ts'
 import { type LateSubmission, openSubmission } from '@brokkr/testing/late-submission.ts'
-import { Model } from './model.ts'
+import { Model, type Saved as Replicated } from './model.ts'
 import { ModelAgent, type Saved } from './model-agent.ts'
 import type { Plant } from './model-plant.ts'
 
@@ -29,6 +29,9 @@ export const verbs = {
   expireLog: 1,
   changeEpoch: 0.5,
   jumpClock: 1,
+  // Drawn by schedules of their own: a standby costs seconds.
+  cutReplication: 0,
+  promoteStandby: 0,
 } // prettier-ignore
 export type Verb = keyof typeof verbs
 export interface Command {
@@ -47,6 +50,8 @@ export class ModelWorld {
   readonly #stacks: string[] = []
   readonly #held = new Map<string, LateSubmission>()
   #connects = 0
+  /** What the standby has got; null while there is none. */
+  #replicated: Replicated | null = null
 
   private constructor(plant: Plant) {
     this.#plant = plant
@@ -83,8 +88,10 @@ export class ModelWorld {
     return this.#follow(this.#keys.find((key) => key.agent.id === agent.id)!, from)
   }
 
+  /** Also after a schedule that failed in the middle, whose error must not be hidden by another one. */
   async close(): Promise<void> {
-    await this.calm()
+    for (const link of this.#plant.links) link.heal()
+    for (const held of this.#held.values()) await held.rollback().catch(() => undefined)
     await Promise.all(this.agents.map((agent) => agent.stop()))
   }
 
@@ -109,7 +116,7 @@ export class ModelWorld {
         this.#held.set(
           stackId,
           await openSubmission(
-            { connect: this.#plant.db.connect, encryptionKey: this.#plant.encryptionKey },
+            { connect: this.#plant.connect, encryptionKey: this.#plant.encryptionKey },
             stackId,
             configMapYaml(`held ${which}`),
           ),
@@ -130,9 +137,23 @@ export class ModelWorld {
       await this.#plant.sql('delete from change_log where xid < (select floor_xid from feed_state)')
     },
     changeEpoch: async () => {
-      await this.#plant.sql('update feed_state set timeline = timeline + 1')
+      // Far from any that a promotion could make.
+      await this.#plant.sql('update feed_state set timeline = timeline + 1000')
     },
     jumpClock: ({ which }) => this.#plant.jumpClock(which),
+    cutReplication: async () => {
+      await this.#plant.cutReplication()
+      this.#replicated = this.model.copy()
+    },
+    promoteStandby: async () => {
+      if (this.#replicated === null) return
+      await this.#plant.promoteStandby()
+      // Whoever held a transaction open finds that its server is gone.
+      for (const held of this.#held.values()) await held.rollback().catch(() => undefined)
+      this.#held.clear()
+      this.model.goBackTo(this.#replicated)
+      this.#replicated = null
+    },
   }
 
   async #submit(stackId: string, which: number, isMarker: boolean): Promise<void> {

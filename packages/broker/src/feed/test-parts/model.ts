@@ -16,6 +16,11 @@ interface ModelTarget {
   readonly explicit: Set<string>
 }
 
+export interface Saved {
+  readonly stacks: ReadonlyMap<string, ModelStack>
+  readonly agents: ReadonlyMap<string, ModelTarget>
+}
+
 export class Model {
   readonly stacks = new Map<string, ModelStack>()
   readonly agents = new Map<string, ModelTarget>()
@@ -34,6 +39,20 @@ export class Model {
     act()
     const after = this.#pairs()
     for (const pair of before) if (!after.has(pair)) this.#ended.add(pair)
+  }
+
+  /** For a history that may be lost from here on. */
+  copy(): Saved {
+    return structuredClone({ stacks: this.stacks, agents: this.agents })
+  }
+
+  /** What happened since the copy never happened; what it had begun ends. */
+  goBackTo(saved: Saved): void {
+    this.change(() => {
+      const { stacks, agents } = structuredClone(saved)
+      for (const [id, stack] of stacks) this.stacks.set(id, stack)
+      for (const [id, agent] of agents) this.agents.set(id, agent)
+    })
   }
 
   mayBeGone(agentId: string, stackId: string): boolean {

@@ -11,7 +11,6 @@ import { actorOf } from './actor.ts'
 
 export const handleStream: Handler<'agentStream', BrokerDeps> = async ({ feed }, { params, query, principal, headers, reply }) => {
   const holds = query.count === undefined || query.digest === undefined ? null : { count: query.count, digest: query.digest }
-  const expiresAtMs = principal.expiresAt === null ? null : Date.parse(principal.expiresAt)
   // The cursor and the feed are checked before the answer is taken over: a refusal is an ordinary error.
   const wished = {
     cursor: query.cursor ?? headers['last-event-id'],
@@ -20,7 +19,7 @@ export const handleStream: Handler<'agentStream', BrokerDeps> = async ({ feed },
     form: formOf(headers['accept']),
     waitMs: waitOf(query.wait),
   }
-  await feed.openStream(() => reply.hijack().response, { agentId: params.id, expiresAtMs }, wished)
+  await feed.openStream(() => reply.hijack().response, { agentId: params.id, endsAtMs: principal.endsAtMs }, wished)
   return answered
 }
 
@@ -38,7 +37,7 @@ export const handleWatch: Handler<'watch', BrokerDeps> = async ({ feed }, { quer
     cursor: query.cursor ?? headers['last-event-id'],
     form: formOf(headers['accept'], 'sse'),
     rests: credentialKeys(principal),
-    expiresAtMs: principal.expiresAt === null ? null : Date.parse(principal.expiresAt),
+    endsAtMs: principal.endsAtMs,
   }
   await feed.openWatch(() => reply.hijack().response, wish)
   return answered
