@@ -20,7 +20,7 @@ import { createCoverage } from './coverage.ts'
 import { createLetterMaker } from './dead-letter.ts'
 import { createExclusive } from './exclusive.ts'
 import { FlowCounts } from './flow-counts.ts'
-import { isMonotonic, type LanePlan, planLanes } from './flow-lanes.ts'
+import { isMonotonic, type LanePlan, planLanes, soleWriter } from './flow-lanes.ts'
 import type { FlowSettings } from './flow-settings.ts'
 import { FlowWatch } from './flow-watch.ts'
 import { giveBack } from './hand-over.ts'
@@ -456,6 +456,7 @@ export class Pipeline {
       positionKey,
       source: this.#source,
       epoch: this.#deps.checkpoint?.epoch ?? 0,
+      soleWriter: soleWriter(this.#options.flow, positionKey),
       conflictsIgnored: (count) => this.#deps.metrics.conflicts(spec.type, name).inc(count),
     }
   }

@@ -103,6 +103,7 @@ test(
       positionKey: 'test/flow',
       source: { origin, compare: () => 0 },
       epoch: 2,
+      soleWriter: undefined,
     })
     await sink.connect()
     expect((await sink.highWater()).size).toBe(1)

@@ -185,6 +185,9 @@ export interface SinkContext extends ConnectorContext {
   readonly source: Pick<Source, 'origin' | 'group' | 'compare'>
   /** A lower bound of the epoch with which partitions are taken over. */
   readonly epoch: number
+  /** Names the flow's transactions while one processor alone writes for it: a start under the same name ends what the last one left
+   *  open. Undefined with several. */
+  readonly soleWriter: string | undefined
   conflictsIgnored(count: number): void
 }
 

@@ -1,7 +1,6 @@
 // Writes batches to a topic: partitions as Java's client chooses them, and in exactly-once flows one transaction per batch that holds
 // the records and the group's offsets. A producer whose transaction failed is thrown away: its sequence numbers may be ahead of the
 // broker's.
-import { randomUUID } from 'node:crypto'
 import {
   Admin,
   type BaseOptions,
@@ -42,11 +41,11 @@ export class KafkaProducer {
   #coordinator: number | undefined
   #keyless = 0
 
+  /** `name` is nobody else's at the same time; who may commit offsets is decided by the group's generation. */
   constructor(client: BaseOptions, settings: ProducerSettings, name: string) {
     this.#client = client
     this.#settings = settings
-    // Nobody else's, so that only the coordinator can fence it; who may commit offsets is decided by the group's generation.
-    this.#transactionalId = `brokkr-${name}-${randomUUID()}`
+    this.#transactionalId = name
   }
 
   async send(records: readonly KafkaRecord[]): Promise<void> {

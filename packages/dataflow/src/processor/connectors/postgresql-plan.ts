@@ -40,15 +40,28 @@ export function planBatch(batch: readonly Rec[], columns: Columns, config: PlanC
 /** Keys of the payloads that no column has, with a value each: what addColumn adds. */
 export function unknownKeys(batch: readonly Rec[], columns: Columns, config: PlanConfig): Map<string, Json[]> {
   const unknown = new Map<string, Json[]>()
-  for (const record of batch) {
-    const fields = fieldsOf(record, 0, config)
-    for (const [key, value] of Object.entries(fields)) if (!columns.has(key)) unknown.set(key, [...(unknown.get(key) ?? []), value])
+  for (const [index, record] of batch.entries()) {
+    const fields = fieldsOf(record, index, config)
+    for (const [key, value] of Object.entries(fields)) {
+      if (columns.has(key)) continue
+      checkName(key, index)
+      const values = unknown.get(key)
+      if (values === undefined) unknown.set(key, [value])
+      else values.push(value)
+    }
   }
   return unknown
 }
 
+/** What no column can be called: the server would refuse the statement, or cut the name, and no other record is to blame. */
+function checkName(key: string, index: number): void {
+  if (key === '' || key.includes('\0') || Buffer.byteLength(key) > nameBytesMax)
+    throw refuse(index, `a field's name is blank, holds a NUL or has more than ${nameBytesMax} bytes: no column can be called so`)
+}
+const nameBytesMax = 63
+
 /** The fields that a record writes, before they meet the columns. */
-export function fieldsOf(record: Rec, index: number, config: PlanConfig): JsonObject {
+function fieldsOf(record: Rec, index: number, config: PlanConfig): JsonObject {
   if (config.rawMode) return rawColumns(record, config, index)
   const payload = payloadOf(record)
   if (!isRecord(payload)) throw refuse(index, 'the payload is not an object')

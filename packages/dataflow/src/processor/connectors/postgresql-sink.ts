@@ -1,7 +1,6 @@
 // Writes records to a table: one transaction per batch with its position in it. Columns come from the catalogue and are read again when
 // the server says that they changed.
 import type { PostgresqlSink as SinkConfig } from '@brokkr/contract/dataflow/connectors/postgresql.ts'
-import type { Json } from '@brokkr/contract/dataflow/json.ts'
 import type pg from 'pg'
 import type { Capabilities, Fault, Partition, Position, Positions, Rec, Sink, SinkContext } from './connector.ts'
 import { ConnectorError } from './connector.ts'
@@ -9,7 +8,7 @@ import { connectPostgres } from './postgresql-client.ts'
 import { type Columns, readColumns } from './postgresql-columns.ts'
 import { addColumns, createLetterTable, createRawTable, createTable } from './postgresql-create.ts'
 import { postgresError, sqlStateOf } from './postgresql-errors.ts'
-import { fieldsOf, type Plan, type PlanConfig, planBatch, unknownKeys } from './postgresql-plan.ts'
+import { type Plan, type PlanConfig, planBatch, unknownKeys } from './postgresql-plan.ts'
 import {
   forgetPositions,
   knownSources,
@@ -204,11 +203,7 @@ export class PostgresSink implements Sink {
     const { table } = this.#write
     if (this.#context.role === 'errors') await createLetterTable(client, table)
     else {
-      const fields = new Map<string, Json[]>()
-      for (const [index, record] of batch.entries()) {
-        for (const [key, value] of Object.entries(fieldsOf(record, index, this.#config)))
-          fields.set(key, [...(fields.get(key) ?? []), value])
-      }
+      const fields = unknownKeys(batch, new Map(), this.#config)
       if (this.#config.rawMode) await createRawTable(client, table, this.#rawKeys(), this.#rawMetadata(fields))
       else await createTable(client, { ...this.#config, table }, fields, batch.length)
     }
