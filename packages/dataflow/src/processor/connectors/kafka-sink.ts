@@ -12,6 +12,7 @@ import { ConnectorError } from './connector.ts'
 import { kafkaOptions, readTopic, said, withAdmin } from './kafka-client.ts'
 import { headersOf } from './kafka-headers.ts'
 import { KafkaProducer, type KafkaRecord } from './kafka-producer.ts'
+import { Prepared } from './prepared.ts'
 
 export class KafkaSink implements Sink {
   readonly #config: KafkaSinkConfig
@@ -20,6 +21,7 @@ export class KafkaSink implements Sink {
   readonly #readKey: Read | undefined
   #client: BaseOptions | undefined
   #producer: KafkaProducer | undefined
+  readonly #prepared = new Prepared<readonly KafkaRecord[]>()
   #encode: ((record: Rec) => Buffer | undefined) | undefined
   /** Set while nobody knows whether the last transaction was committed. */
   #isUncertain = false
@@ -48,7 +50,7 @@ export class KafkaSink implements Sink {
   }
 
   async #write(batch: readonly Rec[], positions: Positions): Promise<void> {
-    const records = batch.map((record, index) => this.#toRecord(record, index))
+    const records = this.#prepared.take(batch) ?? batch.map((record, index) => this.#toRecord(record, index))
     const producer = this.#ready()
     if (!this.#isTransactional()) return said({ topic: this.#topic, doing: 'write to' }, () => producer.send(records))
     const offsets = positions as ReadonlyMap<number, number>
@@ -57,6 +59,18 @@ export class KafkaSink implements Sink {
     this.#isUncertain = true
     await said({ topic: this.#topic, doing: 'write to' }, () => producer.sendInTransaction(records, group, offsets))
     this.#isUncertain = false
+  }
+
+  /** A record that cannot be written says so when it is. */
+  prepare(batch: readonly Rec[]): void {
+    try {
+      this.#prepared.keep(
+        batch,
+        batch.map((record, index) => this.#toRecord(record, index)),
+      )
+    } catch {
+      this.#prepared.keep([], undefined)
+    }
   }
 
   /** The group keeps the positions, and the source reads from there. */
