@@ -120,14 +120,18 @@ export class KafkaProducer {
     // Records without a key stay together in a batch, and the next batch goes to the next partition.
     const keyless = (this.#keyless = (this.#keyless + 1) & 0xff_ffff)
     return records.map(({ key, value, headers, timestampMs }) => {
-      const message = { topic, ...(key === undefined ? {} : { key }), ...(value === undefined ? {} : { value }) } as MessageToProduce
-      return {
-        ...message,
-        // The library takes it modulo the number of partitions, as Java does; its own choice differs from Java's for half of all keys.
-        partition: key === undefined ? keyless : compatibilityPartitioner(message, key),
-        ...(headers === undefined ? {} : { headers }),
-        ...(timestampMs === undefined ? {} : { timestamp: BigInt(timestampMs) }),
-      }
+      // All fields by name: they have one hidden class, and the library takes an undefined one for none.
+      const message = {
+        topic,
+        key,
+        value,
+        partition: keyless,
+        headers,
+        timestamp: timestampMs === undefined ? undefined : BigInt(timestampMs),
+      } as unknown as MessageToProduce & { partition: number }
+      // The library takes it modulo the number of partitions, as Java does; its own choice differs from Java's for half of all keys.
+      if (key !== undefined) message.partition = compatibilityPartitioner(message, key)
+      return message
     })
   }
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { copyRow } from './postgresql-columns.ts'
-import { copyValues, rowJson, valueJson } from './postgresql-values.ts'
+import { copyValues, jsonColumn, rowJson, valueJson } from './postgresql-values.ts'
 import { textArray } from './text-array.ts'
 
 test.each([
@@ -31,16 +31,9 @@ test.each([
 })
 
 test('a value that is not known is left out, NULL is null', () => {
-  expect(
-    rowJson(
-      [
-        { name: 'a', type: 23 },
-        { name: 'b"', type: 25 },
-        { name: 'c', type: 25 },
-      ],
-      ['1', null, undefined],
-    ),
-  ).toBe('{"a":1,"b\\"":null}')
+  expect(rowJson([jsonColumn('a', 23, 0), jsonColumn('b"', 25, 1), jsonColumn('c', 25, 2)], ['1', null, undefined])).toBe(
+    '{"a":1,"b\\"":null}',
+  )
 })
 
 const texts = fc.array(
