@@ -32,8 +32,10 @@ export async function withAdmin<T>(brokers: string, work: (admin: Admin) => Prom
   }
 }
 
+/** Each message once: a topic that was just made has partitions whose leader is not there yet, and the client sends the whole request
+ *  again for one of them. */
 export async function fill(topic: string, messages: readonly Written[], brokers?: string): Promise<void> {
-  const producer = new Producer({ clientId: 'test', bootstrapBrokers: [await brokersOf(brokers)] })
+  const producer = new Producer({ clientId: 'test', bootstrapBrokers: [await brokersOf(brokers)], idempotent: true })
   try {
     for (let at = 0; at < messages.length; at += 1000) {
       const part = messages.slice(at, at + 1000).map(({ key, value, headers, partition }) => ({
@@ -43,7 +45,7 @@ export async function fill(topic: string, messages: readonly Written[], brokers?
         ...(partition === undefined ? {} : { partition }),
         ...(headers === undefined ? {} : { headers: bytesOf(headers) }),
       }))
-      await producer.send({ messages: part, acks: -1 })
+      await producer.send({ messages: part })
     }
   } finally {
     await producer.close()
