@@ -52,9 +52,15 @@ export class Batcher {
     return this.bounds.records === 0 ? recordsMax : Math.min(this.bounds.records, recordsMax)
   }
 
+  /** The records of the next batch where that is a full one: whatever comes behind it will not change it. */
+  nextFull(): Item[] | undefined {
+    if (this.size === 0 || (this.size < this.#recordsMax && this.#bytes < this.bounds.bytes)) return undefined
+    return this.#items.slice(this.#head, this.#batchEnd())
+  }
+
   /** The next batch; at least one record, and with `keepsMessages` at least one whole message. */
   cut(nowMs: number): Item[] {
-    const end = this.bounds.keepsMessages ? this.#messageEnd(this.#boundedEnd()) : this.#boundedEnd()
+    const end = this.#batchEnd()
     const batch = this.#items.slice(this.#head, end)
     this.#head = end
     for (const { bytes } of batch) this.#bytes -= bytes
@@ -67,6 +73,10 @@ export class Batcher {
       this.#head = 0
     }
     return batch
+  }
+
+  #batchEnd(): number {
+    return this.bounds.keepsMessages ? this.#messageEnd(this.#boundedEnd()) : this.#boundedEnd()
   }
 
   #boundedEnd(): number {

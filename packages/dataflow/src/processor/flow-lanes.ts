@@ -50,5 +50,9 @@ function boundsOf(flow: Flow, { config }: SinkSpec, role: LanePlan['role']): Bat
   }
 }
 
+/** The group and the lane: no other flow's transactions have that name, and no other processor of this one. */
+export const soleWriter = ({ source, replicas }: Flow, positionKey: string): string | undefined =>
+  source.type === 'kafka' && replicas === 1 ? `${source.config.consumerGroup}/${positionKey}` : undefined
+
 /** Whether positions only grow: a polling source that reads back hands out late rows behind newer ones. */
 export const isMonotonic = ({ source }: Flow): boolean => !(source.type === 'postgresql' && (source.config.overlapSeconds ?? 0) > 0)

@@ -1,5 +1,4 @@
 // The processor as a process, killed without warning: nothing is lost, and nothing is written twice where that is promised.
-import { uniqueName } from '@brokkr/testing/kafka.ts'
 import { emptyDatabase } from '@brokkr/testing/postgres.ts'
 import { askServers } from '@brokkr/testing/servers-client.ts'
 import { size } from '@brokkr/testing/sizes.ts'
@@ -100,7 +99,7 @@ test(
     const spec = { source, sink: kafkaSink(to, { exactlyOnce: 'required', batchSize: 500 }), transformations: [{ type: 'timestamp' }] }
     const folder = await askServers('loan.folder', { kind: 'plain' })
     const progress = async () => Object.values(await committed(group, from)).reduce((sum, offset) => sum + offset, 0)
-    const start = () => startProcessor(spec, { folder, name: uniqueName('flow') })
+    const start = () => startProcessor(spec, { folder })
     await killed(start, { times: kills, progress, step: Math.floor(messages / (kills + 4)), all: messages })
     const last = await start()
     await waitFor('everything', async () => (await progress()) >= messages, { ...limits, onTimeout: () => last.logTail(20) })

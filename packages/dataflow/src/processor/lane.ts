@@ -66,6 +66,8 @@ export class Lane {
   #hurries = 0
   #isStopped = false
   #isWriting = false
+  /** First of the batch that was made ready. */
+  #preparedFrom: Item | undefined
   readonly #exclusively = createExclusive()
   /** The last call beside a write failed. */
   #isBroken = false
@@ -157,6 +159,17 @@ export class Lane {
 
   kick(): void {
     this.#news.wake()
+    this.#prepareNext()
+  }
+
+  /** While the sink is busy with one batch, the next one is made ready for it. */
+  #prepareNext(): void {
+    const { sink } = this.#deps
+    if (sink.prepare === undefined || !this.#isWriting) return
+    const next = this.#batcher.nextFull()
+    if (next === undefined || next[0] === this.#preparedFrom) return
+    this.#preparedFrom = next[0]
+    sink.prepare(next.map(({ record }) => record))
   }
 
   #isBelow({ position, tracker }: OpenMessage): boolean {
@@ -194,6 +207,8 @@ export class Lane {
   async #flushNext(): Promise<void> {
     const batch = this.#batcher.cut(this.#deps.clock.monotonicMs())
     this.#isWriting = true
+    // Once this one is on its way.
+    setImmediate(() => this.#prepareNext())
     try {
       if (this.isTransactional) await this.#flushCovered(batch)
       else await this.#writer.flush(batch)

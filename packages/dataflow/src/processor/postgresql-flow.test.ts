@@ -122,6 +122,40 @@ test(
 )
 
 test(
+  '[D95] a role that may not create the table of positions: auto flows on and says so, required is blocked with the reason',
+  async () => {
+    const { from, group, source, database, client, sinkWith } = await setup(plainTable)
+    const role = `writer_${database.name}`
+    await client.query(`create role ${role} login password 'pw'; revoke create on schema public from public;
+      grant insert, select on target to ${role}; grant usage on sequence target_at_seq to ${role}`)
+    const url = database.url.replace(/\/\/[^@]*@/, `//${role}:pw@`)
+    await fill(from, numbered(0, 10))
+    const required = startFlow({ source, sink: sinkWith({ exactlyOnce: 'required' }, url) })
+    const blocked = await waitFor('the refusal', () => required.progress().blocked, limits)
+    expect(blocked).toMatchObject({ stage: 'sink', connector: 'postgresql', errorType: 'auth_error' })
+    expect(blocked.message).toContain('exactlyOnce is required and the role may not create "public".brokkr_positions')
+    expect(required.progress()).toMatchObject({ readCount: 0, flowing: { status: 'False', reason: 'Blocked' } })
+    await required.stop()
+    expect(await rowsOf(client)).toEqual([])
+    expect(await committed(group, from)).toEqual({})
+
+    const auto = startFlow({ source, sink: sinkWith({ exactlyOnce: 'auto' }, url) })
+    await waitFor('everything', async () => (await committed(group, from))[0] === 10, limits)
+    expect(auto.progress()).toMatchObject({
+      writtenCount: 10,
+      exactlyOnce: { status: 'False', reason: 'Unavailable', message: expect.stringContaining('may not create') as string },
+      flowing: { status: 'True' },
+    })
+    expect(auto.progress().blocked).toBeUndefined()
+    expect(await rowsOf(client)).toEqual(Array.from({ length: 10 }, (_, n) => n))
+    expect((await auto.stop()).exitCode).toBe(0)
+    await client.query(`drop owned by ${role}; drop role ${role}`)
+    await client.end()
+  },
+  timeoutMs,
+)
+
+test(
   'the answer to a commit that is lost on its way neither loses nor doubles the batch',
   async () => {
     const { from, group, source, client, database, sinkWith } = await setup(plainTable)

@@ -166,7 +166,7 @@ test(
 const residentMib = (pid: number): number => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
 
 test(
-  '[D83] a password and the payload of a refused row are in no log, letter, metric or answer',
+  '[D83] a password and the payload of a refused row are in no log, letter, metric, answer or checkpoint',
   async () => {
     const { from, dead, source, errors } = await kafkaSetup()
     const { database, client } = await target('create table target (id int, pad text)')
@@ -188,9 +188,10 @@ test(
     expect(await refused.stop()).toBe(0)
 
     await fill(from, [{ value: '{"id":"word-nobody-may-read","pad":"x"}' }, { value: '{"id":2,"pad":"y"}' }])
+    const place = await folder()
     const failing = await startProcessor(
       { source, errors, sink: { type: 'postgresql', config: { connectionString: database.url, table: 'target' } } },
-      { folder: await folder(), name: uniqueName('flow') },
+      { folder: place, name: uniqueName('flow') },
     )
     await waitFor('the letter', async () => (await lettersOf(dead)).length === 1, { ...limits, onTimeout: () => failing.logTail(20) })
     const [letter] = await lettersOf(dead)
@@ -199,6 +200,11 @@ test(
       JSON.stringify(letter!.error) + failing.text() + JSON.stringify(await failing.progress()) + (await failing.page('/metrics')).text
     expect(shown).not.toContain('word-nobody-may-read')
     expect(await failing.stop()).toBe(0)
+    // The texts of the ConfigMap, word for word.
+    const kept = readFileSync(`${place}/checkpoint.json`, 'utf8')
+    expect(kept).toContain('processedCount')
+    expect(kept).not.toContain('word-nobody-may-read')
+    expect(kept).not.toContain(database.url)
     await client.end()
   },
   timeoutMs,

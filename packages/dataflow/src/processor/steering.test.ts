@@ -9,11 +9,13 @@ import { silentLog } from '@brokkr/runtime/log.ts'
 import { uniqueName } from '@brokkr/testing/kafka.ts'
 import { cluster } from '@brokkr/testing/kube.ts'
 import { emptyDatabase, privatePostgres } from '@brokkr/testing/postgres.ts'
+import { askServers } from '@brokkr/testing/servers-client.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { expect, test } from 'vitest'
 import { previewFlow } from '../commands.ts'
 import { FlowCheckpoint } from './checkpoint.ts'
 import { checkpointConfigMap } from './checkpoint-config-map.ts'
+import { checkpointFile } from './checkpoint-file.ts'
 import type { CheckpointStore } from './checkpoint-store.ts'
 import { committed, fill, withAdmin } from './connectors/test-parts/kafka-topics.ts'
 import { openSink } from './open-connectors.ts'
@@ -103,6 +105,7 @@ test(
       positionKey: 'test/flow',
       source: { origin, compare: () => 0 },
       epoch: 2,
+      soleWriter: undefined,
     })
     await sink.connect()
     expect((await sink.highWater()).size).toBe(1)
@@ -172,6 +175,37 @@ test(
     )
     expect(rows[0]!.lsn).toBe(confirmed.rows[0]!.lsn)
     await owner.end()
+  },
+  timeoutMs,
+)
+
+test(
+  'a reset reads from the start once per id, whatever the source and positions kept in sinks included',
+  async () => {
+    const folder = await askServers('loan.folder', { kind: 'plain' })
+    const { client, spec: polling, ids, connector } = await pollingSetup()
+    await client.query(`insert into events (id) values (1), (2)`)
+    const { from, source } = await kafkaSetup()
+    await fill(from, [{ value: '{"id":1}' }, { value: '{"id":2}' }])
+    const flows = [
+      { name: 'polling', type: 'postgresql', spec: polling },
+      { name: 'kafka', type: 'kafka', spec: { source, sink: connector('target', { onConflict: 'error' }) } },
+    ]
+    for (const { name, type, spec } of flows) {
+      await client.query('truncate target')
+      const run = async (resetId?: string) => {
+        const checkpoint = await checkpointOf(checkpointFile(`${folder}/${name}.json`), name, type)
+        const oneShots = resetId === undefined ? {} : { resetId }
+        expect((await startFlow(spec, { name, isBounded: true, checkpoint, oneShots }).done).exitCode).toBe(0)
+        return ids()
+      }
+      expect([name, await run()]).toEqual([name, [1, 2]])
+      expect([name, await run()]).toEqual([name, [1, 2]])
+      expect([name, await run('g2')]).toEqual([name, [1, 2, 1, 2]])
+      expect([name, await run('g2')]).toEqual([name, [1, 2, 1, 2]])
+      expect([name, await run('g3')]).toEqual([name, [1, 2, 1, 2, 1, 2]])
+    }
+    await client.end()
   },
   timeoutMs,
 )

@@ -12,10 +12,13 @@ export interface ConnectDeps {
   readonly retry: RetryPolicy
 }
 
-export async function untilConnected(
-  deps: ConnectDeps,
-  part: { connect(): Promise<void>; readonly type: string; readonly at: string },
-): Promise<void> {
+export interface ConnectedPart {
+  readonly connect: () => Promise<void>
+  readonly type: string
+  readonly at: string
+}
+
+export async function untilConnected(deps: ConnectDeps, part: ConnectedPart): Promise<void> {
   const where = { operation: 'connect', connector: part.type, at: part.at } as const
   for (let failures = 0; ; failures += 1) {
     deps.stopping.throwIfAborted()

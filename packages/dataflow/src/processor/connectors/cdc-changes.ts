@@ -1,7 +1,7 @@
 // One change of a table to the messages of a flow. Pure. A row whose key changed is the end of one and the beginning of another.
 import type { JsonObject } from '@brokkr/contract/dataflow/json.ts'
 import type { OldTuple, PgMessage, Relation, RelationColumn, Value } from './pgoutput.ts'
-import { rowJson, valueJson } from './postgresql-values.ts'
+import { type JsonColumn, jsonColumn, rowJson, valueJson } from './postgresql-values.ts'
 
 export interface ChangeSettings {
   readonly envelopeFormat: 'row' | 'debezium'
@@ -46,7 +46,7 @@ const filled = (after: readonly Value[], before: OldTuple | undefined): Value[] 
   after.map((value, index) => (value === undefined && before?.kind === 'O' ? before.values[index] : value))
 
 function hasMoved(relation: Relation, before: readonly Value[], after: readonly Value[], settings: ChangeSettings): boolean {
-  return idColumns(relation, settings).some((index) => before[index] !== undefined && before[index] !== after[index])
+  return shapeOf(relation, settings).ids.some(({ at }) => before[at] !== undefined && before[at] !== after[at])
 }
 
 function change(
@@ -58,36 +58,51 @@ function change(
   place: ChangePlace,
 ): Change {
   const row = after ?? before ?? []
-  const columns = relation.columns.filter((column) => isWanted(column, settings))
-  const json = (values: readonly Value[] | undefined) =>
-    values === undefined ? 'null' : rowJson(columns, wantedValues(relation, values, settings))
-  const id = idOf(relation, row, settings)
-  const unchanged = relation.columns.filter(
-    (column, index) => after !== undefined && after[index] === undefined && isWanted(column, settings),
-  )
+  const { columns, names, ids } = shapeOf(relation, settings)
+  const json = (values: readonly Value[] | undefined) => (values === undefined ? 'null' : rowJson(columns, values))
+  const id = idOf(ids, row)
   const text = settings.envelopeFormat === 'row' ? json(row) : envelope(operation, json(before), json(after), relation, place)
-  return {
-    text,
-    key: id === undefined ? undefined : String(id),
-    metadata: {
-      schema: relation.schema,
-      table: relation.table,
-      ...(id === undefined ? {} : { id }),
-      operation,
-      lsn: place.lsn,
-      ...(place.xid === undefined ? {} : { xid: place.xid }),
-      ...(place.commitTime === undefined ? {} : { commit_time: place.commitTime }),
-      ...(place.isSnapshot ? { snapshot: true } : {}),
-      ...(unchanged.length === 0 ? {} : { unchanged: unchanged.map(({ name }) => name) }),
-    },
+  const metadata: JsonObject = { schema: relation.schema, table: relation.table }
+  if (id !== undefined) metadata['id'] = id
+  metadata['operation'] = operation
+  metadata['lsn'] = place.lsn
+  if (place.xid !== undefined) metadata['xid'] = place.xid
+  if (place.commitTime !== undefined) metadata['commit_time'] = place.commitTime
+  if (place.isSnapshot) metadata['snapshot'] = true
+  if (after?.includes(undefined) === true) {
+    const unchanged = names.filter((_name, index) => after[columns[index]!.at] === undefined)
+    if (unchanged.length > 0) metadata['unchanged'] = unchanged
   }
+  return { text, key: id === undefined ? undefined : String(id), metadata }
+}
+
+/** What every row of a table is printed by; made once per description that the server sends. */
+interface RowShape {
+  readonly settings: ChangeSettings
+  /** Those that the flow wants. */
+  readonly columns: readonly JsonColumn[]
+  readonly names: readonly string[]
+  readonly ids: readonly JsonColumn[]
+}
+const shapes = new WeakMap<Relation, RowShape>()
+
+function shapeOf(relation: Relation, settings: ChangeSettings): RowShape {
+  const known = shapes.get(relation)
+  if (known?.settings === settings) return known
+  const all = relation.columns.map((column, at) => ({ column, json: jsonColumn(column.name, column.type, at) }))
+  const wanted = all.filter(({ column }) => isWanted(column, settings))
+  const shape = {
+    settings,
+    columns: wanted.map(({ json }) => json),
+    names: wanted.map(({ column }) => column.name),
+    ids: idColumns(relation, settings).map((at) => all[at]!.json),
+  }
+  shapes.set(relation, shape)
+  return shape
 }
 
 const isWanted = ({ name }: RelationColumn, { includeColumns, excludeColumns }: ChangeSettings): boolean =>
   (includeColumns === undefined || includeColumns.includes(name)) && excludeColumns?.includes(name) !== true
-
-const wantedValues = (relation: Relation, values: readonly Value[], settings: ChangeSettings): Value[] =>
-  values.filter((_value, index) => relation.columns[index] !== undefined && isWanted(relation.columns[index], settings))
 
 /** The named column, else the identity, else `id`; a table whose identity is the whole row has none but `id`. */
 function idColumns(relation: Relation, { primaryKeyColumn }: ChangeSettings): number[] {
@@ -97,16 +112,13 @@ function idColumns(relation: Relation, { primaryKeyColumn }: ChangeSettings): nu
   return identity.length > 0 && relation.identity !== 'f' ? identity : named('id')
 }
 
-function idOf(relation: Relation, row: readonly Value[], settings: ChangeSettings): string | number | undefined {
-  const parts = idColumns(relation, settings).map((index) => {
-    const value = row[index]
-    return value === undefined || value === null ? undefined : { value, type: relation.columns[index]!.type }
-  })
-  if (parts.length === 0 || parts.some((part) => part === undefined)) return undefined
-  const known = parts as { value: string; type: number }[]
-  if (known.length > 1) return `[${known.map(({ value, type }) => valueJson(type, value)).join(',')}]`
-  const [{ value, type }] = known as [{ value: string; type: number }]
-  const isInteger = [20, 21, 23].includes(type) && Number.isSafeInteger(Number(value))
+/** Undefined while a part of it is not known. */
+function idOf(ids: readonly JsonColumn[], row: readonly Value[]): string | number | undefined {
+  if (ids.length === 0 || ids.some(({ at }) => row[at] === undefined || row[at] === null)) return undefined
+  if (ids.length > 1) return `[${ids.map(({ at, type }) => valueJson(type, row[at]!)).join(',')}]`
+  const [{ at, type }] = ids as readonly [JsonColumn]
+  const value = row[at]!
+  const isInteger = (type === 20 || type === 21 || type === 23) && Number.isSafeInteger(Number(value))
   return isInteger ? Number(value) : value
 }
 

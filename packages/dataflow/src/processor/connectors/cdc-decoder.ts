@@ -22,11 +22,11 @@ export interface DecoderDeps {
   dropped(reason: string, count: number): void
 }
 
-type Transaction = { readonly commitLsn: Lsn; readonly xid: number; readonly time: string; number: number }
+type Transaction = { readonly commitLsn: Lsn; readonly lsn: string; readonly xid: number; readonly time: string; number: number }
 
 export class CdcDecoder {
   readonly #deps: DecoderDeps
-  readonly #relations = new Map<number, Relation>()
+  readonly #relations = new Map<number, { readonly relation: Relation; readonly isWanted: boolean }>()
   #transaction: Transaction | undefined
   #handedOut: CdcPosition | undefined
 
@@ -54,15 +54,14 @@ export class CdcDecoder {
   #apply(message: PgMessage, lsn: Lsn): Message[] {
     switch (message.kind) {
       case 'begin':
-        this.#transaction = { commitLsn: message.commitLsn, xid: message.xid, time: commitTime(message.timeMicros), number: 0 }
-        this.#deps.progress.begin(message.commitLsn)
+        this.#begin(message)
         return []
       case 'commit':
         this.#transaction = undefined
         this.#deps.progress.commit(message.commitLsn, message.endLsn)
         return []
       case 'relation':
-        this.#relations.set(message.relation.id, message.relation)
+        this.#relations.set(message.relation.id, { relation: message.relation, isWanted: this.#isWanted(message.relation) })
         return []
       case 'truncate':
         this.#deps.dropped('truncate', message.relations.length)
@@ -77,19 +76,28 @@ export class CdcDecoder {
     }
   }
 
+  #begin({ commitLsn, xid, timeMicros }: Extract<PgMessage, { kind: 'begin' }>): void {
+    this.#transaction = { commitLsn, lsn: lsnText(commitLsn), xid, time: commitTime(timeMicros), number: 0 }
+    this.#deps.progress.begin(commitLsn)
+  }
+
+  #isWanted({ schema, table }: Relation): boolean {
+    return this.#deps.tables.includes(`${schema}.${table}`)
+  }
+
   #rows(message: Extract<PgMessage, { kind: 'insert' | 'update' | 'delete' }>, lsn: Lsn): Message[] {
-    const { tables, settings, database } = this.#deps
+    const { settings, database } = this.#deps
     const transaction = this.#transaction
-    const relation = this.#relations.get(message.relation)
-    if (transaction === undefined || relation === undefined)
+    const known = this.#relations.get(message.relation)
+    if (transaction === undefined || known === undefined)
       throw new Error('pgoutput: a row outside of a transaction, or of an unknown table')
-    if (!tables.includes(`${relation.schema}.${relation.table}`)) return []
+    if (!known.isWanted) return []
     const place = { lsn: lsnText(lsn), xid: transaction.xid, commitTime: transaction.time, isSnapshot: false, database }
-    return changesOf(message, relation, settings, place).flatMap((change) => this.#handOut(change, transaction))
+    return changesOf(message, known.relation, settings, place).flatMap((change) => this.#handOut(change, transaction))
   }
 
   #handOut(change: Change, transaction: Transaction): Message[] {
-    const at = { e: this.#deps.era, l: lsnText(transaction.commitLsn), n: transaction.number }
+    const at = { e: this.#deps.era, l: transaction.lsn, n: transaction.number }
     transaction.number += 1
     this.#deps.progress.handedOut(transaction.commitLsn, at.n)
     if (this.#handedOut !== undefined && compareCdc(at, this.#handedOut) <= 0) return []

@@ -95,6 +95,9 @@ export interface Sink {
    *  After an outcome that is unknown the sink asks the server before it repeats; the batch may then be a part of the earlier one.
    *  A record refused by the sink itself, before anything was sent, is class record too. */
   write(batch: readonly Rec[], positions: Positions, signal?: AbortSignal): Promise<void>
+  /** Work on a batch that needs no connection, while the batch before it is being written. Exactly these records are written next, or
+   *  what was made of them is of no use. Never throws. */
+  prepare?(batch: readonly Rec[]): void
   /** Of sinks that keep positions: where they stand. Asking takes the partitions over (a higher epoch): from then on a writer that
    *  asked earlier is fenced. Asked at start and whenever partitions are assigned. Empty for all other sinks. */
   highWater(partitions?: readonly Partition[]): Promise<Map<Partition, Position>>
@@ -185,6 +188,9 @@ export interface SinkContext extends ConnectorContext {
   readonly source: Pick<Source, 'origin' | 'group' | 'compare'>
   /** A lower bound of the epoch with which partitions are taken over. */
   readonly epoch: number
+  /** Names the flow's transactions while one processor alone writes for it: a start under the same name ends what the last one left
+   *  open. Undefined with several. */
+  readonly soleWriter: string | undefined
   conflictsIgnored(count: number): void
 }
 

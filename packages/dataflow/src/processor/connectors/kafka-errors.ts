@@ -75,7 +75,7 @@ const byApiId: Readonly<Record<string, Kind>> = {
   INVALID_RECORD: { class: 'record', type: 'invalid_data' },
   INVALID_TIMESTAMP: { class: 'record', type: 'invalid_data' },
   UNSUPPORTED_COMPRESSION_TYPE: config('unknown'),
-  // Our transactional ids are nobody else's: who fenced us was the coordinator, when a transaction took too long.
+  // The coordinator, when a transaction took too long; or a later processor of the flow: then the group and the checkpoint say so, too.
   INVALID_PRODUCER_EPOCH: transient('transient'),
   PRODUCER_FENCED: transient('transient'),
   INVALID_TXN_STATE: transient('transient'),

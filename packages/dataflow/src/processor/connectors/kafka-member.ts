@@ -9,13 +9,12 @@ export interface MemberOptions {
   readonly topic: string
   readonly groupId: string
   readonly sessionTimeoutMs: number
+  readonly heartbeatMs: number
   /** Awaited before the partitions are given back. */
   onRevoked(partitions: readonly number[]): Promise<void>
   /** Something changed: partitions, or the membership failed. */
   onChange(): void
 }
-
-const heartbeatsPerSession = 10
 
 export class KafkaMember {
   readonly #options: MemberOptions
@@ -34,7 +33,7 @@ export class KafkaMember {
       retryDelay: 500,
       sessionTimeout: options.sessionTimeoutMs,
       rebalanceTimeout: Math.max(options.sessionTimeoutMs, 60_000),
-      heartbeatInterval: Math.ceil(options.sessionTimeoutMs / heartbeatsPerSession),
+      heartbeatInterval: options.heartbeatMs,
     })
     this.#consumer.on('consumer:group:join', () => this.#joined())
     // A rejoin that failed for good is told as an error of the whole client.

@@ -1,7 +1,6 @@
 // Writes batches to a topic: partitions as Java's client chooses them, and in exactly-once flows one transaction per batch that holds
 // the records and the group's offsets. A producer whose transaction failed is thrown away: its sequence numbers may be ahead of the
 // broker's.
-import { randomUUID } from 'node:crypto'
 import {
   Admin,
   type BaseOptions,
@@ -42,11 +41,11 @@ export class KafkaProducer {
   #coordinator: number | undefined
   #keyless = 0
 
+  /** `name` is nobody else's at the same time; who may commit offsets is decided by the group's generation. */
   constructor(client: BaseOptions, settings: ProducerSettings, name: string) {
     this.#client = client
     this.#settings = settings
-    // Nobody else's, so that only the coordinator can fence it; who may commit offsets is decided by the group's generation.
-    this.#transactionalId = `brokkr-${name}-${randomUUID()}`
+    this.#transactionalId = name
   }
 
   async send(records: readonly KafkaRecord[]): Promise<void> {
@@ -121,14 +120,18 @@ export class KafkaProducer {
     // Records without a key stay together in a batch, and the next batch goes to the next partition.
     const keyless = (this.#keyless = (this.#keyless + 1) & 0xff_ffff)
     return records.map(({ key, value, headers, timestampMs }) => {
-      const message = { topic, ...(key === undefined ? {} : { key }), ...(value === undefined ? {} : { value }) } as MessageToProduce
-      return {
-        ...message,
-        // The library takes it modulo the number of partitions, as Java does; its own choice differs from Java's for half of all keys.
-        partition: key === undefined ? keyless : compatibilityPartitioner(message, key),
-        ...(headers === undefined ? {} : { headers }),
-        ...(timestampMs === undefined ? {} : { timestamp: BigInt(timestampMs) }),
-      }
+      // All fields by name: they have one hidden class, and the library takes an undefined one for none.
+      const message = {
+        topic,
+        key,
+        value,
+        partition: keyless,
+        headers,
+        timestamp: timestampMs === undefined ? undefined : BigInt(timestampMs),
+      } as unknown as MessageToProduce & { partition: number }
+      // The library takes it modulo the number of partitions, as Java does; its own choice differs from Java's for half of all keys.
+      if (key !== undefined) message.partition = compatibilityPartitioner(message, key)
+      return message
     })
   }
 

@@ -1,5 +1,6 @@
 // Writes records to a topic. Key, headers and tombstones pass through; with exactlyOnce required a batch and the offsets of what it was
 // made of are one transaction, fenced by the group's generation.
+import { randomUUID } from 'node:crypto'
 import type { KafkaSink as KafkaSinkConfig } from '@brokkr/contract/dataflow/connectors/kafka.ts'
 import { isRawNumber, type Json } from '@brokkr/contract/dataflow/json.ts'
 import { compileRead, type Read } from '@brokkr/contract/dataflow/read-path.ts'
@@ -11,6 +12,7 @@ import { ConnectorError } from './connector.ts'
 import { kafkaOptions, readTopic, said, withAdmin } from './kafka-client.ts'
 import { headersOf } from './kafka-headers.ts'
 import { KafkaProducer, type KafkaRecord } from './kafka-producer.ts'
+import { Prepared } from './prepared.ts'
 
 export class KafkaSink implements Sink {
   readonly #config: KafkaSinkConfig
@@ -19,6 +21,7 @@ export class KafkaSink implements Sink {
   readonly #readKey: Read | undefined
   #client: BaseOptions | undefined
   #producer: KafkaProducer | undefined
+  readonly #prepared = new Prepared<readonly KafkaRecord[]>()
   #encode: ((record: Rec) => Buffer | undefined) | undefined
   /** Set while nobody knows whether the last transaction was committed. */
   #isUncertain = false
@@ -36,7 +39,7 @@ export class KafkaSink implements Sink {
       withAdmin(this.#client!, (admin) => readTopic(admin, this.#topic, this.#context)),
     )
     this.#encode ??= await this.#encoder()
-    this.#producer ??= new KafkaProducer(this.#client, this.#settings(), `${this.#context.flow.namespace}-${this.#context.flow.name}`)
+    await this.#makeProducer(this.#client)
     if (this.#isTransactional()) return { exactlyOnce: 'Transactions', isUpsert: false }
     // Letters have their id as key, and a repeat is the same letter.
     return { exactlyOnce: 'AtLeastOnce', isUpsert: this.#context.role === 'errors' }
@@ -47,7 +50,7 @@ export class KafkaSink implements Sink {
   }
 
   async #write(batch: readonly Rec[], positions: Positions): Promise<void> {
-    const records = batch.map((record, index) => this.#toRecord(record, index))
+    const records = this.#prepared.take(batch) ?? batch.map((record, index) => this.#toRecord(record, index))
     const producer = this.#ready()
     if (!this.#isTransactional()) return said({ topic: this.#topic, doing: 'write to' }, () => producer.send(records))
     const offsets = positions as ReadonlyMap<number, number>
@@ -56,6 +59,18 @@ export class KafkaSink implements Sink {
     this.#isUncertain = true
     await said({ topic: this.#topic, doing: 'write to' }, () => producer.sendInTransaction(records, group, offsets))
     this.#isUncertain = false
+  }
+
+  /** A record that cannot be written says so when it is. */
+  prepare(batch: readonly Rec[]): void {
+    try {
+      this.#prepared.keep(
+        batch,
+        batch.map((record, index) => this.#toRecord(record, index)),
+      )
+    } catch {
+      this.#prepared.keep([], undefined)
+    }
   }
 
   /** The group keeps the positions, and the source reads from there. */
@@ -80,6 +95,18 @@ export class KafkaSink implements Sink {
       if (!(thrown instanceof ConnectorError)) throw thrown
       return { type: thrown.type, message: thrown.message }
     }
+  }
+
+  /** A process that was killed leaves a transaction open: until that ends, nobody sees what lies behind it, and the group's offsets
+   *  are undecided. Whoever writes alone ends it at once; else the coordinator does, after its time. */
+  async #makeProducer(client: BaseOptions): Promise<void> {
+    if (this.#producer !== undefined) return
+    const { flow, soleWriter } = this.#context
+    const isSole = this.#isTransactional() && soleWriter !== undefined
+    const name = isSole ? soleWriter : `${flow.namespace}-${flow.name}-${randomUUID()}`
+    const producer = new KafkaProducer(client, this.#settings(), `brokkr-${name}`)
+    if (isSole) await said({ topic: this.#topic, doing: 'end the last transaction to' }, () => producer.settle())
+    this.#producer = producer
   }
 
   #isTransactional(): boolean {

@@ -15,10 +15,12 @@ import { rewindGroup, startOffsets } from './kafka-offsets.ts'
 export interface KafkaTuning {
   /** After so long without a word from a member its partitions go to others. */
   readonly sessionTimeoutMs: number
+  /** How often a member says that it is there, and hears that partitions move. */
+  readonly heartbeatMs: number
   /** How often the number of partitions is looked at. */
   readonly partitionsCheckMs: number
 }
-export const kafkaTuning: KafkaTuning = { sessionTimeoutMs: 30_000, partitionsCheckMs: 60_000 }
+export const kafkaTuning: KafkaTuning = { sessionTimeoutMs: 30_000, heartbeatMs: 3_000, partitionsCheckMs: 60_000 }
 
 const idleMs = 1_000
 const unstableMs = 100
@@ -166,6 +168,7 @@ export class KafkaSource implements Source {
       topic: this.#topic,
       groupId: this.#groupId,
       sessionTimeoutMs: this.#tuning.sessionTimeoutMs,
+      heartbeatMs: this.#tuning.heartbeatMs,
       onRevoked: (partitions) => this.#revoked(partitions),
       onChange: () => this.#wake(),
     })

@@ -26,7 +26,7 @@ export const kafkaSink: SinkConnector<SinkConfig> = {
     const role = 'main' as const
     const sink = new KafkaSink(
       { ...config, exactlyOnce: 'off' },
-      { ...context, role, positionKey: '', source, epoch: 0, conflictsIgnored: () => undefined },
+      { ...context, role, positionKey: '', source, epoch: 0, soleWriter: undefined, conflictsIgnored: () => undefined },
     )
     try {
       await sink.connect()

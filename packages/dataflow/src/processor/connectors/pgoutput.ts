@@ -180,7 +180,9 @@ class Reader {
   }
 }
 
-export const lsnText = (lsn: Lsn): string => `${(lsn >> 32n).toString(16).toUpperCase()}/${(lsn & 0xffff_ffffn).toString(16).toUpperCase()}`
+/** By its two halves: printing numbers is faster than printing bigints, and every row has one. */
+export const lsnText = (lsn: Lsn): string => `${half(lsn >> 32n)}/${half(lsn & 0xffff_ffffn)}`
+const half = (bits: bigint): string => Number(bits).toString(16).toUpperCase()
 
 export function parseLsn(text: string): Lsn {
   const found = /^([0-9A-Fa-f]{1,8})\/([0-9A-Fa-f]{1,8})$/.exec(text)

@@ -57,10 +57,6 @@ function arrayText(values: readonly Json[]): string {
 
 const quotedItem = (text: string): string => `"${text.replace(/["\\]/g, '\\$&')}"`
 
-/** All values of a column in one parameter; the client's own array encoder takes twice as long. */
-export const textArray = (values: readonly (string | null)[]): string =>
-  `{${values.map((value) => (value === null ? 'NULL' : quotedItem(value))).join(',')}}`
-
 /** A row in COPY's text format. */
 export const copyRow = (values: readonly (string | null)[]): string =>
   `${values.map((value) => (value === null ? '\\N' : value.replace(/[\\\n\r\t]/g, escaped))).join('\t')}\n`

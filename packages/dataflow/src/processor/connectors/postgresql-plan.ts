@@ -5,10 +5,9 @@ import { isRecord, type Json, type JsonObject } from '@brokkr/contract/dataflow/
 import { payloadOf } from '../message.ts'
 import { ConnectorError, type Rec } from './connector.ts'
 import { type Columns, columnText } from './postgresql-columns.ts'
+import { Row, RowShape } from './postgresql-rows.ts'
 import { rawColumns } from './raw-columns.ts'
 
-/** By column; a column that is absent keeps its value or gets its default. */
-export type Row = ReadonlyMap<string, string | null>
 export interface Plan {
   /** In order; each round holds a key at most once. */
   readonly rounds: readonly (readonly Row[])[]
@@ -28,27 +27,43 @@ export type PlanConfig = Pick<
   | 'flattenMetadataColumnsPrefix'
 >
 
-type Operation =
-  | { readonly do: 'write'; readonly row: Map<string, string | null> }
-  | { readonly do: 'delete'; readonly key: readonly string[] }
+type Operation = { readonly do: 'write'; readonly row: Row } | { readonly do: 'delete'; readonly key: readonly string[] }
 
-export function planBatch(batch: readonly Rec[], columns: Columns, config: PlanConfig): Plan {
-  const operations = batch.flatMap((record, index) => operationOf(record, index, columns, config) ?? [])
+/** `shapes` is the empty one; rows of later batches find theirs in its tree. */
+export function planBatch(batch: readonly Rec[], columns: Columns, config: PlanConfig, shapes = RowShape.empty()): Plan {
+  const operations: Operation[] = []
+  for (const [index, record] of batch.entries()) {
+    const operation = operationOf(record, index, { columns, shapes }, config)
+    if (operation !== undefined) operations.push(operation)
+  }
   return config.upsertMode ? foldUpserts(operations, config) : foldInserts(operations, config)
 }
 
 /** Keys of the payloads that no column has, with a value each: what addColumn adds. */
 export function unknownKeys(batch: readonly Rec[], columns: Columns, config: PlanConfig): Map<string, Json[]> {
   const unknown = new Map<string, Json[]>()
-  for (const record of batch) {
-    const fields = fieldsOf(record, 0, config)
-    for (const [key, value] of Object.entries(fields)) if (!columns.has(key)) unknown.set(key, [...(unknown.get(key) ?? []), value])
+  for (const [index, record] of batch.entries()) {
+    const fields = fieldsOf(record, index, config)
+    for (const [key, value] of Object.entries(fields)) {
+      if (columns.has(key)) continue
+      checkName(key, index)
+      const values = unknown.get(key)
+      if (values === undefined) unknown.set(key, [value])
+      else values.push(value)
+    }
   }
   return unknown
 }
 
+/** What no column can be called: the server would refuse the statement, or cut the name, and no other record is to blame. */
+function checkName(key: string, index: number): void {
+  if (key === '' || key.includes('\0') || Buffer.byteLength(key) > nameBytesMax)
+    throw refuse(index, `a field's name is blank, holds a NUL or has more than ${nameBytesMax} bytes: no column can be called so`)
+}
+const nameBytesMax = 63
+
 /** The fields that a record writes, before they meet the columns. */
-export function fieldsOf(record: Rec, index: number, config: PlanConfig): JsonObject {
+function fieldsOf(record: Rec, index: number, config: PlanConfig): JsonObject {
   if (config.rawMode) return rawColumns(record, config, index)
   const payload = payloadOf(record)
   if (!isRecord(payload)) throw refuse(index, 'the payload is not an object')
@@ -57,27 +72,40 @@ export function fieldsOf(record: Rec, index: number, config: PlanConfig): JsonOb
 
 const refuse = (recordIndex: number, message: string) => new ConnectorError({ class: 'record', type: 'invalid_data', recordIndex }, message)
 
-function operationOf(record: Rec, index: number, columns: Columns, config: PlanConfig): Operation | undefined {
+interface Table {
+  readonly columns: Columns
+  readonly shapes: RowShape
+}
+
+function operationOf(record: Rec, index: number, table: Table, config: PlanConfig): Operation | undefined {
   const isDelete = record.metadata['operation'] === 'delete' && config.deleteMode !== 'row'
   if (isDelete && config.deleteMode === 'ignore') return undefined
-  if (isDelete) return { do: 'delete', key: deleteKey(record, index, columns, config) }
-  const row = rowOf(fieldsOf(record, index, config), index, columns, config)
+  if (isDelete) return { do: 'delete', key: deleteKey(record, index, table.columns, config) }
+  const row = rowOf(fieldsOf(record, index, config), index, table, config)
   if (config.upsertMode)
     for (const key of config.conflictKey) if ((row.get(key) ?? null) === null) throw refuse(index, `the key ${key} is missing or null`)
   // A row that is written again is not deleted any more.
-  if (config.deleteMode === 'soft' && config.softDeleteColumn !== undefined && config.upsertMode && !row.has(config.softDeleteColumn))
+  if (
+    config.deleteMode === 'soft' &&
+    config.softDeleteColumn !== undefined &&
+    config.upsertMode &&
+    row.get(config.softDeleteColumn) === undefined
+  )
     row.set(config.softDeleteColumn, null)
   return { do: 'write', row }
 }
 
-function rowOf(fields: JsonObject, index: number, columns: Columns, config: PlanConfig): Map<string, string | null> {
-  const row = new Map<string, string | null>()
-  for (const [key, value] of Object.entries(fields)) {
+function rowOf(fields: JsonObject, index: number, { columns, shapes }: Table, config: PlanConfig): Row {
+  let shape = shapes
+  const values: (string | null)[] = []
+  for (const key of Object.keys(fields)) {
     const column = columns.get(key)
     if (column === undefined && config.unknownFields === 'deadLetter') throw refuse(index, `no column for the field ${key}`)
-    if (column !== undefined && !column.isGenerated) row.set(key, columnText(column, value))
+    if (column === undefined || column.isGenerated) continue
+    shape = shape.with(key)
+    values.push(columnText(column, fields[key]!))
   }
-  return row
+  return new Row(shape, values)
 }
 
 function deleteKey(record: Rec, index: number, columns: Columns, { conflictKey }: PlanConfig): readonly string[] {
@@ -94,12 +122,13 @@ function deleteKey(record: Rec, index: number, columns: Columns, { conflictKey }
   })
 }
 
-const keyOf = (row: Row, { conflictKey }: PlanConfig): string => JSON.stringify(conflictKey.map((name) => row.get(name) ?? null))
-const textKey = (key: readonly string[]): string => JSON.stringify(key)
+const keyOf = (row: Row, { conflictKey }: PlanConfig): string => textKey(conflictKey.map((name) => row.get(name) ?? null))
+/** No text of the server's holds a NUL. */
+const textKey = (key: readonly (string | null)[]): string => (key.length === 1 ? (key[0] ?? '\0') : JSON.stringify(key))
 
 /** The last operation of a key holds; writes before it add the fields it lacks, unless the table itself must compare versions. */
 function foldUpserts(operations: readonly Operation[], config: PlanConfig): Plan {
-  const writes = new Map<string, Map<string, string | null>[]>()
+  const writes = new Map<string, Row[]>()
   const deletes = new Map<string, readonly string[]>()
   for (const operation of operations) {
     if (operation.do === 'delete') {
@@ -112,11 +141,16 @@ function foldUpserts(operations: readonly Operation[], config: PlanConfig): Plan
     const earlier = writes.get(key)
     if (earlier === undefined) writes.set(key, [operation.row])
     else if (config.upsertStrategy === 'ifNewer') earlier.push(operation.row)
-    else for (const [name, value] of operation.row) earlier[0]!.set(name, value)
+    else earlier[0]!.merge(operation.row)
   }
-  const depth = Math.max(0, ...[...writes.values()].map(({ length }) => length))
-  const rounds = Array.from({ length: depth }, (_, round) => [...writes.values()].flatMap((rows) => rows[round] ?? []))
-  return { rounds, deletes: [...deletes.values()] }
+  return { rounds: roundsOf([...writes.values()]), deletes: [...deletes.values()] }
+}
+
+/** The first row of every key, then the second of those that have one, and so on. */
+function roundsOf(rowsByKey: readonly (readonly Row[])[]): Row[][] {
+  const rounds: Row[][] = []
+  for (const rows of rowsByKey) for (const [round, row] of rows.entries()) (rounds[round] ??= []).push(row)
+  return rounds
 }
 
 /** Inserts stay as many as they are; a later delete of the same key takes those before it back. */

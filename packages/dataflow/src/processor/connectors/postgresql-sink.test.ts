@@ -43,8 +43,8 @@ const gone = (id: unknown): Rec => rec({ id }, { operation: 'delete' })
 const at = (value: number) => new Map([[0, value]])
 const rows = async (text = 'select * from t order by id'): Promise<Record<string, unknown>[]> => (await admin.query(text)).rows
 
-describe('[D92] many rows, exact digits, and one key three times in a batch', () => {
-  test('a hundred thousand rows of twenty columns are inserted and upserted', { timeout: longMs }, async () => {
+describe('many rows, exact digits, and one key three times in a batch', () => {
+  test('[D92] a hundred thousand rows of twenty columns are inserted and upserted', { timeout: longMs }, async () => {
     const names = Array.from({ length: 19 }, (_, index) => `c${index}`)
     await admin.query(`create table t (id int primary key, ${names.map((name) => `${name} text`).join(', ')})`)
     const total = size('D92.rows')
@@ -67,7 +67,7 @@ describe('[D92] many rows, exact digits, and one key three times in a batch', ()
     ])
   })
 
-  test('a numeric of thirty digits is exact on every path', async () => {
+  test('[D92] a numeric of thirty digits is exact on every path', async () => {
     await admin.query('create table t (id int primary key, n numeric, big bigint, f float8)')
     const digits = '123456789012345678901234.567891'
     const line = (id: number) => rec(`{"id":${id},"n":${digits},"big":9223372036854775807,"f":0.1}`)
@@ -80,7 +80,7 @@ describe('[D92] many rows, exact digits, and one key three times in a batch', ()
     expect(await rows('select distinct n::text, big::text, f from t')).toEqual([{ n: digits, big: '9223372036854775807', f: 0.1 }])
   })
 
-  test('the last position wins field by field, without error 21000', async () => {
+  test('[D92] the last position wins field by field, without error 21000', async () => {
     await admin.query('create table t (id int primary key, a text, b text)')
     const sink = await open({ upsertMode: true })
     await sink.write(
@@ -94,7 +94,7 @@ describe('[D92] many rows, exact digits, and one key three times in a batch', ()
   })
 })
 
-describe('[D93] upserts and deletes of one key mixed in a batch: the last operation holds', () => {
+describe('upserts and deletes of one key mixed in a batch: the last operation holds', () => {
   const mixed = () => [rec({ id: 1, a: 'x' }), gone(1), rec({ id: 2, a: 'y' }), gone(2), rec({ id: 2, a: 'again' }), gone(3)]
 
   test.each([
@@ -107,13 +107,13 @@ describe('[D93] upserts and deletes of one key mixed in a batch: the last operat
         { id: 3, a: 'old', d: null },
       ],
     ],
-  ] as const)('deleteMode %s', async (deleteMode, left) => {
+  ] as const)('[D93] deleteMode %s: the last operation of a key holds', async (deleteMode, left) => {
     await admin.query(`create table t (id int primary key, a text, d timestamptz); insert into t values (3, 'old')`)
     await (await open({ upsertMode: true, deleteMode })).write(mixed(), at(1))
     expect(await rows()).toEqual(left)
   })
 
-  test('deleteMode soft marks, and a later upsert takes the mark away', async () => {
+  test('[D93] deleteMode soft marks, and a later upsert takes the mark away', async () => {
     await admin.query(`create table t (id int primary key, a text, d timestamptz); insert into t values (3, 'old'), (1, 'old')`)
     const sink = await open({ upsertMode: true, softDeleteColumn: 'd' })
     await sink.write(mixed(), at(1))
@@ -126,7 +126,7 @@ describe('[D93] upserts and deletes of one key mixed in a batch: the last operat
     expect(await rows('select a, d from t where id = 3')).toEqual([{ a: 'back', d: null }])
   })
 
-  test('the key of a delete comes from metadata.id when the payload has none; without any it is class record', async () => {
+  test('[D93] the key of a delete comes from metadata.id when the payload has none; without any it is class record', async () => {
     await admin.query(`create table t (id int primary key); insert into t values (7)`)
     const sink = await open({ upsertMode: true })
     await sink.write([rec('{}', { operation: 'delete', id: 7 })], at(1))
@@ -138,8 +138,8 @@ describe('[D93] upserts and deletes of one key mixed in a batch: the last operat
   })
 })
 
-describe('[D94] fields without a column, nested objects, raw mode', () => {
-  test('an unknown field is refused, dropped or gets a column', async () => {
+describe('fields without a column, nested objects, raw mode', () => {
+  test('[D94] an unknown field is refused, dropped or gets a column', async () => {
     await admin.query('create table t (id int primary key, a text)')
     const line = () => rec({ id: 1, a: 'x', extra: { deep: [1] }, n: 5 })
     await expect((await open({})).write([rec({ id: 0 }), line()], at(1))).rejects.toMatchObject({
@@ -154,7 +154,7 @@ describe('[D94] fields without a column, nested objects, raw mode', () => {
     expect(await rows('select id, a, extra, n::text from t')).toEqual([{ id: 1, a: 'x', extra: { deep: [1] }, n: '5' }])
   })
 
-  test('a nested object goes to jsonb, arrays to arrays, texts to json as texts', async () => {
+  test('[D94] a nested object goes to jsonb, arrays to arrays, texts to json as texts', async () => {
     await admin.query('create table t (id int primary key, j jsonb, s jsonb, l text[], m int[][])')
     await (await open({})).write(
       [rec('{"id":1,"j":{"a":[1,{"b":12345678901234567890}]},"s":"text","l":["a,b","c\\"d",null],"m":[[1,2],[3,4]]}')],
@@ -173,7 +173,7 @@ describe('[D94] fields without a column, nested objects, raw mode', () => {
     ])
   })
 
-  test('raw mode stores a payload whole, opens the envelope of exactly two keys, and makes its table', async () => {
+  test('[D94] raw mode stores a payload whole, opens the envelope of exactly two keys, and makes its table', async () => {
     const sink = await open({ rawMode: true, autoCreateTable: true })
     await sink.write(
       [rec({ id: 1, value: 5 }, { topic: 'x' }), rec({ value: { a: 1 }, _metadata: { m: 2 } }), rec('not json', { topic: 'y' })],

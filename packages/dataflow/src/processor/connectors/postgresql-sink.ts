@@ -1,7 +1,6 @@
 // Writes records to a table: one transaction per batch with its position in it. Columns come from the catalogue and are read again when
 // the server says that they changed.
 import type { PostgresqlSink as SinkConfig } from '@brokkr/contract/dataflow/connectors/postgresql.ts'
-import type { Json } from '@brokkr/contract/dataflow/json.ts'
 import type pg from 'pg'
 import type { Capabilities, Fault, Partition, Position, Positions, Rec, Sink, SinkContext } from './connector.ts'
 import { ConnectorError } from './connector.ts'
@@ -9,7 +8,7 @@ import { connectPostgres } from './postgresql-client.ts'
 import { type Columns, readColumns } from './postgresql-columns.ts'
 import { addColumns, createLetterTable, createRawTable, createTable } from './postgresql-create.ts'
 import { postgresError, sqlStateOf } from './postgresql-errors.ts'
-import { fieldsOf, type Plan, type PlanConfig, planBatch, unknownKeys } from './postgresql-plan.ts'
+import { type Plan, type PlanConfig, planBatch, unknownKeys } from './postgresql-plan.ts'
 import {
   forgetPositions,
   knownSources,
@@ -20,7 +19,10 @@ import {
   sourceName,
   takeOver,
 } from './postgresql-positions.ts'
-import { type WriteConfig, writePlan } from './postgresql-write.ts'
+import { RowShape } from './postgresql-rows.ts'
+import { type BatchStatements, statementsOf, type WriteConfig } from './postgresql-statements.ts'
+import { writeBatch } from './postgresql-write.ts'
+import { Prepared } from './prepared.ts'
 import { quotedTable, tableParts } from './sql.ts'
 
 export class PostgresSink implements Sink {
@@ -32,6 +34,8 @@ export class PostgresSink implements Sink {
   #columns: Columns | undefined
   #positions: PositionsTable | undefined
   readonly #epochs = new Map<string, number>()
+  readonly #shapes = RowShape.empty()
+  readonly #prepared = new Prepared<{ readonly columns: Columns; readonly statements: BatchStatements }>()
   /** Set while nobody knows whether the last transaction was committed. */
   #isUncertain = false
 
@@ -170,18 +174,34 @@ export class PostgresSink implements Sink {
   async #fill(client: pg.Client, batch: readonly Rec[]): Promise<number> {
     if (batch.length === 0) return 0
     const columns = await this.#columnsFor(client, batch)
-    return writePlan(client, await this.#plan(client, batch, columns), this.#columns ?? columns, this.#write)
+    const prepared = this.#prepared.take(batch)
+    if (prepared?.columns === columns) return writeBatch(client, prepared.statements, columns, this.#write)
+    const plan = await this.#plan(client, batch, columns)
+    const now = this.#columns ?? columns
+    return writeBatch(client, statementsOf(plan, now, this.#write), now, this.#write)
+  }
+
+  /** A batch that cannot be planned says so when it is written. */
+  prepare(batch: readonly Rec[]): void {
+    const columns = this.#columns
+    if (columns === undefined || this.#config.unknownFields === 'addColumn') return
+    try {
+      const plan = planBatch(batch, columns, this.#config, this.#shapes)
+      this.#prepared.keep(batch, { columns, statements: statementsOf(plan, columns, this.#write) })
+    } catch {
+      this.#prepared.keep([], undefined)
+    }
   }
 
   /** A column may have been added since: only what the table of this moment lacks is the record's fault. */
   async #plan(client: pg.Client, batch: readonly Rec[], columns: Columns): Promise<Plan> {
     try {
-      return planBatch(batch, columns, this.#config)
+      return planBatch(batch, columns, this.#config, this.#shapes)
     } catch (thrown) {
       const now = await readColumns(client, this.#write.table)
       if (now === undefined || [...now.keys()].every((name) => columns.has(name))) throw thrown
       this.#columns = now
-      return planBatch(batch, now, this.#config)
+      return planBatch(batch, now, this.#config, this.#shapes)
     }
   }
 
@@ -204,11 +224,7 @@ export class PostgresSink implements Sink {
     const { table } = this.#write
     if (this.#context.role === 'errors') await createLetterTable(client, table)
     else {
-      const fields = new Map<string, Json[]>()
-      for (const [index, record] of batch.entries()) {
-        for (const [key, value] of Object.entries(fieldsOf(record, index, this.#config)))
-          fields.set(key, [...(fields.get(key) ?? []), value])
-      }
+      const fields = unknownKeys(batch, new Map(), this.#config)
       if (this.#config.rawMode) await createRawTable(client, table, this.#rawKeys(), this.#rawMetadata(fields))
       else await createTable(client, { ...this.#config, table }, fields, batch.length)
     }

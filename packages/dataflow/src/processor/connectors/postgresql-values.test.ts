@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { copyRow, textArray } from './postgresql-columns.ts'
-import { copyValues, rowJson, valueJson } from './postgresql-values.ts'
+import { copyRow } from './postgresql-columns.ts'
+import { copyValues, jsonColumn, rowJson, valueJson } from './postgresql-values.ts'
+import { textArray } from './text-array.ts'
 
 test.each([
   [23, '5', '5'],
@@ -30,16 +31,9 @@ test.each([
 })
 
 test('a value that is not known is left out, NULL is null', () => {
-  expect(
-    rowJson(
-      [
-        { name: 'a', type: 23 },
-        { name: 'b"', type: 25 },
-        { name: 'c', type: 25 },
-      ],
-      ['1', null, undefined],
-    ),
-  ).toBe('{"a":1,"b\\"":null}')
+  expect(rowJson([jsonColumn('a', 23, 0), jsonColumn('b"', 25, 1), jsonColumn('c', 25, 2)], ['1', null, undefined])).toBe(
+    '{"a":1,"b\\"":null}',
+  )
 })
 
 const texts = fc.array(
@@ -58,10 +52,28 @@ test("what COPY takes and what it gives are one another's inverse", () => {
   )
 })
 
-test('an array of texts comes back, whatever is in it', () => {
+test("an array of texts in the server's binary form holds each of them, whatever is in it", () => {
+  const read = (array: Buffer): (string | null)[] => {
+    const [dimensions, hasNull, type, count, from] = [0, 4, 8, 12, 16].map((at) => array.readInt32BE(at))
+    const values: (string | null)[] = []
+    let at = 20
+    for (let item = 0; item < count!; item += 1) {
+      const bytes = array.readInt32BE(at)
+      at += 4
+      values.push(bytes < 0 ? null : array.toString('utf8', at, at + bytes))
+      at += Math.max(0, bytes)
+    }
+    expect([dimensions, type, from, at]).toEqual([1, 25, 1, array.length])
+    expect(hasNull === 1).toBe(values.includes(null))
+    return values
+  }
+  // Half of a surrogate pair is no character: the server would refuse its bytes.
+  const wellFormed = (values: readonly (string | null)[]) => values.map((value) => value?.toWellFormed() ?? null)
   fc.assert(
     fc.property(texts, (values) => {
-      expect(JSON.parse(valueJson(1009, textArray(values)))).toEqual(values)
+      expect(read(textArray(values))).toEqual(wellFormed(values))
     }),
   )
+  const large = ['\u{10000}'.repeat(200_000), null, 'x'.repeat(3_000_000), '']
+  expect(read(textArray(large))).toEqual(large)
 })

@@ -1,16 +1,22 @@
 // A row of texts as PostgreSQL wrote them to JSON, by type: numbers keep every digit, times are RFC3339 with their microseconds, JSON is
 // JSON. Pure; the result is text, because most rows pass a flow without being looked at.
 
+/** A column of a row: how it is printed, and where its value stands. */
+export interface JsonColumn {
+  readonly label: string
+  readonly type: number
+  readonly at: number
+}
+export const jsonColumn = (name: string, type: number, at: number): JsonColumn => ({ label: `${JSON.stringify(name)}:`, type, at })
+
 /** Undefined: not known, so the key is left out. */
-export function rowJson(
-  columns: readonly { readonly name: string; readonly type: number }[],
-  values: readonly (string | null | undefined)[],
-): string {
+export function rowJson(columns: readonly JsonColumn[], values: readonly (string | null | undefined)[]): string {
   let text = ''
-  for (const [index, { name, type }] of columns.entries()) {
-    const value = values[index]
+  for (const { label, type, at } of columns) {
+    const value = values[at]
     if (value === undefined) continue
-    text += `${text === '' ? '' : ','}${JSON.stringify(name)}:${valueJson(type, value)}`
+    text += text === '' ? label : `,${label}`
+    text += valueJson(type, value)
   }
   return `{${text}}`
 }

@@ -39,7 +39,7 @@ export const postgresqlSink: SinkConnector<SinkConfig> = {
     const source = { origin: '', compare: () => 0 }
     const sink = new PostgresSink(
       { ...config, exactlyOnce: 'off' },
-      { ...context, role: 'main', positionKey: '', source, epoch: 0, conflictsIgnored: () => undefined },
+      { ...context, role: 'main', positionKey: '', source, epoch: 0, soleWriter: undefined, conflictsIgnored: () => undefined },
     )
     try {
       await sink.connect()

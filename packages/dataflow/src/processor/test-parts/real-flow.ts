@@ -14,7 +14,8 @@ import type { FlowCheckpoint } from '../checkpoint.ts'
 import { defaultSettings, type FlowSettings } from '../flow-settings.ts'
 import { flowMetrics } from '../metrics.ts'
 import { openSink, openSource } from '../open-connectors.ts'
-import { type FlowEnd, Pipeline } from '../pipeline.ts'
+import { Pipeline } from '../pipeline.ts'
+import type { FlowEnd } from '../pipeline-options.ts'
 import { createRedact } from '../secret-values.ts'
 
 export const smallTimes: Partial<FlowSettings> = {

@@ -38,6 +38,7 @@ export function sinkContext(part: Partial<SinkContext> = {}, seen: Seen = nothin
     positionKey: 'test/flow',
     source: { origin: 'origin', compare: (left, right) => Number(left) - Number(right) },
     epoch: 1,
+    soleWriter: undefined,
     conflictsIgnored: (count) => void (seen.conflicts += count),
     ...part,
   }

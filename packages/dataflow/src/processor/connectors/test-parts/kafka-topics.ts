@@ -32,8 +32,10 @@ export async function withAdmin<T>(brokers: string, work: (admin: Admin) => Prom
   }
 }
 
+/** Each message once: a topic that was just made has partitions whose leader is not there yet, and the client sends the whole request
+ *  again for one of them. */
 export async function fill(topic: string, messages: readonly Written[], brokers?: string): Promise<void> {
-  const producer = new Producer({ clientId: 'test', bootstrapBrokers: [await brokersOf(brokers)] })
+  const producer = new Producer({ clientId: 'test', bootstrapBrokers: [await brokersOf(brokers)], idempotent: true })
   try {
     for (let at = 0; at < messages.length; at += 1000) {
       const part = messages.slice(at, at + 1000).map(({ key, value, headers, partition }) => ({
@@ -43,7 +45,7 @@ export async function fill(topic: string, messages: readonly Written[], brokers?
         ...(partition === undefined ? {} : { partition }),
         ...(headers === undefined ? {} : { headers: bytesOf(headers) }),
       }))
-      await producer.send({ messages: part, acks: -1 })
+      await producer.send({ messages: part })
     }
   } finally {
     await producer.close()
@@ -52,19 +54,16 @@ export async function fill(topic: string, messages: readonly Written[], brokers?
 
 const bytesOf = (headers: Record<string, string>) => new Map(Object.entries(headers).map(([k, v]) => [Buffer.from(k), Buffer.from(v)]))
 
-/** Everything that is there now, as a reader of committed data sees it, in partition order. Not by the library's own stream: that one
- *  hides committed records behind aborted ones. */
-export async function drain(topic: string, options: { brokers?: string; isUncommitted?: boolean } = {}): Promise<Found[]> {
-  const isolation = options.isUncommitted === true ? 'uncommitted' : 'committed'
-  const settings = { isolation, fetchMinBytes: 1, fetchMaxBytes: 8 << 20, maxPartitionFetchBytes: 1 << 20, consumerMaxWaitMs: 100 } as const
-  const fetcher = new KafkaFetcher(
-    { clientId: 'test', bootstrapBrokers: [await brokersOf(options.brokers)] },
-    topic,
-    settings,
-    () => undefined,
-  )
+/** Everything that is there now, as a reader of committed data sees it, in partition order. Up to the end of the log, not of what is
+ *  decided: behind a transaction that a killed writer left open lies what others committed, and a reader gets it once that has ended.
+ *  Not by the library's own stream: that one hides committed records behind aborted ones. */
+export async function drain(topic: string, options: { brokers?: string } = {}): Promise<Found[]> {
+  const client = { clientId: 'test', bootstrapBrokers: [await brokersOf(options.brokers)] }
+  const limits = { fetchMinBytes: 1, fetchMaxBytes: 8 << 20, maxPartitionFetchBytes: 1 << 20, consumerMaxWaitMs: 100 }
+  const fetcher = new KafkaFetcher(client, topic, { ...limits, isolation: 'committed' }, () => undefined)
+  const whole = new KafkaFetcher(client, topic, { ...limits, isolation: 'uncommitted' }, () => undefined)
   try {
-    const ends = await fetcher.offsets('latest')
+    const ends = await whole.offsets('latest')
     for (const [partition, start] of await fetcher.offsets('earliest')) fetcher.readFrom(partition, start)
     const found: Found[] = []
     for (;;) {
@@ -74,7 +73,7 @@ export async function drain(topic: string, options: { brokers?: string; isUncomm
     }
     return found.toSorted((a, b) => a.partition - b.partition || a.offset - b.offset)
   } finally {
-    await fetcher.close()
+    await Promise.all([fetcher.close(), whole.close()])
   }
 }
 

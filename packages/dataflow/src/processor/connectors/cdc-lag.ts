@@ -1,0 +1,41 @@
+// How far a slot is behind, and a word to the operator when it keeps much of the server's log.
+import type { PostgresqlCdcSource } from '@brokkr/contract/dataflow/connectors/postgresql.ts'
+import type { Lag, SourceContext } from './connector.ts'
+import { connectPostgres } from './postgresql-client.ts'
+
+export class SlotLag {
+  readonly #config: PostgresqlCdcSource
+  readonly #context: SourceContext
+  #isLagging = false
+
+  constructor(config: PostgresqlCdcSource, context: SourceContext) {
+    this.#config = config
+    this.#context = context
+  }
+
+  /** On a connection of its own: the source's may be in the middle of a COPY. */
+  async read(): Promise<Lag> {
+    const own = await connectPostgres(this.#config, this.#context)
+    try {
+      const found = await own.query<{ retained: string | null; behind: string | null }>({
+        text: `select pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::text as retained, pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn)::text as behind
+          from pg_replication_slots where slot_name = $1`,
+        values: [this.#config.slotName ?? ''],
+      })
+      const row = found.rows[0]
+      if (row === undefined) return {}
+      this.#warn(Number(row.retained ?? 0))
+      return { bytes: Number(row.behind ?? 0) }
+    } finally {
+      await own.end()
+    }
+  }
+
+  /** Once per happening. */
+  #warn(retained: number): void {
+    const isLagging = retained > this.#config.slotLagWarningBytes
+    if (isLagging && !this.#isLagging)
+      this.#context.notice('SlotLag', `slot ${this.#config.slotName ?? ''} keeps ${retained} bytes of WAL on the server`)
+    this.#isLagging = isLagging
+  }
+}
