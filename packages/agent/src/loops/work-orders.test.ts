@@ -8,6 +8,7 @@ import { nodes } from '@brokkr/testing/nodes.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { beforeAll, beforeEach, expect, test } from 'vitest'
 import { agentMetrics } from '../metrics.ts'
+import { refuse } from '../test-parts/api-recorder.ts'
 import { type ReconcileWorld, reconcileWorld } from '../test-parts/reconcile-world.ts'
 import { notClaimable, recordedLog, recordedOrder, retryScheduled } from '../test-parts/recorded-orders.ts'
 import { closeAfter, json, scriptedBroker } from '../test-parts/scripted-broker.ts'
@@ -165,6 +166,22 @@ test('the agent’s own namespace and what is not ours are left alone', async ()
   })
   expect((await get(`/api/v1/namespaces/${namespace}/configmaps/foreign`)).data).toEqual({ v: 'theirs' })
   expect(world.writes.slice(before).filter(({ ref }) => !ref.name.startsWith('brokkr-order-'))).toEqual([])
+})
+
+test('[X4] an order that is refused in words that quote its Secret is told without them', async () => {
+  const canary = 4_091_927_314_159
+  const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'hidden', namespace }, stringData: { password: canary } }
+  const one = order([secret])
+  const { ended, start } = await working([one])
+  // As the API server words it, and as an admission hook may.
+  world.recorder.intercept((request, response) => {
+    const isIt = request.method === 'PATCH' && request.path.endsWith('/secrets/hidden')
+    return isIt && refuse(response, 422, 'Invalid', `stringData.password: Invalid value: ${canary}: must be a text`)
+  })
+  start()
+  const { message } = await ended(one.id)
+  expect(message).toContain('stringData.password: Invalid value: ***')
+  expect(message).not.toContain(String(canary))
 })
 
 test('a claim that somebody else won is silent, and the end of an order is told until it is heard', async () => {
