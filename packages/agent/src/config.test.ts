@@ -74,6 +74,7 @@ test('the defaults are those of the documentation', async () => {
     'agent.grants': {},
     'agent.identities': {},
     'agent.identities_required': false,
+    'agent.preset': 'standard',
     'agent.prune_guard_count': 5,
     'agent.prune_guard_percent': 20,
     'agent.require_signatures': false,

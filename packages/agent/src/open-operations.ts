@@ -48,7 +48,7 @@ export interface OperationsDeps {
 
 /** By what the broker calls them when it says `look`. */
 export function openOperations(given: OperationsDeps, agent: OperationsConfig, namespace: string): Record<string, readonly RunningLoop[]> {
-  const deps = { ...given, open: (loop: Loop) => given.open(calm(given.log, loop)) }
+  const deps = { ...given, open: (loop: Loop) => given.open(calm(given.log, whileWanted(given.permit, loop))) }
   openTelemetry(deps, agent)
   return {
     work_orders: [openOrders(deps, agent, namespace)],
@@ -56,6 +56,12 @@ export function openOperations(given: OperationsDeps, agent: OperationsConfig, n
     webhooks: agent.webhook_delivery ? [openWebhooks(deps, agent)] : [],
   }
 }
+
+/** An agent that is not ACTIVE, or may not speak for its cluster, claims nothing. Whoever only observes may still look and deliver. */
+const whileWanted = (permit: Pick<WritePermit, 'refusal'>, loop: Loop): Loop => ({
+  ...loop,
+  run: (signal) => (permit.refusal === null || permit.refusal === 'observe' ? loop.run(signal) : Promise.resolve()),
+})
 
 /** A broker that is away fails every run; one line tells it, and the next good run makes it worth another. */
 function calm(log: Log, loop: Loop): Loop {

@@ -62,7 +62,10 @@ export async function startSession(deps: SessionDeps, config: AgentConfig, names
   const keys = new Keys(agent.pak?.reveal() ?? null)
   const kept = await answered(() => store.read())
   if (kept !== null && kept.sinceMs !== null) keys.keep(kept)
-  const { vouch, permit, onPermit, onStatus } = openPermit(deps, agent.frozen_after_seconds * 1000)
+  const { vouch, permit, onPermit, onStatus } = openPermit(deps, {
+    frozenAfterMs: () => agent.frozen_after_seconds * 1000,
+    isObserver: agent.preset === 'observe',
+  })
   const broker = await openBroker(config, { pak: () => keys.current, onAnswer: (answer) => vouch.heard(answer) })
   lifecycle.onClose('broker', () => broker.close())
   onStatus((status) => {

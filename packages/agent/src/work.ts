@@ -239,6 +239,7 @@ const followOptions = ({ agent }: AgentConfig) => ({
 })
 
 const factsOf = ({ agent }: AgentConfig): Record<string, unknown> => ({
+  preset: agent.preset,
   policy: {
     allowed_namespaces: agent.allowed_namespaces,
     protected_namespaces: agent.protected_namespaces,

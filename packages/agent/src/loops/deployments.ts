@@ -173,7 +173,7 @@ export class Deployments {
 
   /** Nothing is tried; whoever lets us write again has everything looked at. */
   #refused(stackId: StackId, refusal: RefusalCode): Turn {
-    if (refusal === 'paused') this.#teller.paused(stackId, this.#level(stackId))
+    if (refusal === 'paused' || refusal === 'observe') this.#teller.resting(stackId, this.#level(stackId), refusal)
     return { next: 'done' }
   }
 

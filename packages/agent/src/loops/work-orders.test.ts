@@ -184,6 +184,24 @@ test('[X4] an order that is refused in words that quote its Secret is told witho
   expect(message).not.toContain(String(canary))
 })
 
+test('an order needs the grant of its own name for what is more than an ordinary object, and is refused without a write', async () => {
+  const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata: { name: 'r', namespace }, rules: [] }
+  const [refused, granted] = [order([role]), order([role])]
+  const before = world.writes.length
+  const first = await working([refused])
+  first.start()
+  expect(await first.ended(refused.id)).toMatchObject({
+    success: false,
+    retryable: false,
+    message: expect.stringContaining('policy_denied') as unknown,
+  })
+  expect(world.writes.slice(before).filter(({ ref }) => ref.kind === 'Role')).toEqual([])
+  world = await reconcileWorld(at, { tenants: { grants: { __work_orders__: ['rbac'] }, identities: {}, identitiesRequired: false } })
+  const second = await working([granted])
+  second.start()
+  expect(await second.ended(granted.id)).toMatchObject({ success: true })
+})
+
 test('a claim that somebody else won is silent, and the end of an order is told until it is heard', async () => {
   const lost = await working([order([configMap('lost')])], { claims: false })
   lost.start()

@@ -22,6 +22,7 @@ import { type StackParent, type StackState, withNotes } from './stack-parents.ts
 import type { Tenant } from './tenants.ts'
 import { uuid7 } from './uuid7.ts'
 import { type FieldChange, goneChange, verifyMember } from './verify.ts'
+import { warningsOf } from './warnings.ts'
 
 export interface ApplyTask {
   readonly stackId: string
@@ -175,7 +176,7 @@ export class Attempt {
     const held = isHeld ? heldMessage(why, object.sequenceId) : null
     const basis = basisAfter(object.id, { members, steps: plan.steps, standing: done.before ?? plan.standing })
     const set = withNotes(shrink(wide, members), { basis, tenant: this.#settled.tenant })
-    return this.#complete({ wide, set, objects, drift: done.drift, held, written: writtenKeys(steps, applied) })
+    return this.#complete({ wide, set, objects, applied, drift: done.drift, held, written: writtenKeys(steps, applied) })
   }
 
   async #complete(end: End): Promise<Outcome> {
@@ -185,7 +186,7 @@ export class Attempt {
     const { objects, drift, held } = end
     if (before && this.#isInForce) {
       await this.#save(end.set, end.wide)
-      return { phase: 'applied', objects, event: before.event, isNew: false, changes: [], drift, held }
+      return { phase: 'applied', objects, event: before.event, isNew: false, changes: [], drift, held, warnings: [] }
     }
     const isNew = before?.deployment_object_id !== task.object.id
     const event = isNew
@@ -195,7 +196,16 @@ export class Attempt {
     const state = stateOf(this.#deps, task, event)
     await parents.saveRevision(task.stackId, end.set, { state, manifest: task.object.content }, this.#signal)
     this.#deps.members.set(task.stackId, end.set.members)
-    return { phase: 'applied', objects, event, isNew, changes, drift, held }
+    return {
+      phase: 'applied',
+      objects,
+      event,
+      isNew,
+      changes,
+      drift,
+      held,
+      warnings: isNew ? warningsOf(this.#settled.desired, end.applied) : [],
+    }
   }
 
   #changes(written: ReadonlySet<string>): FieldChange[] {
@@ -237,6 +247,7 @@ interface End {
   readonly wide: ApplySet
   readonly set: ApplySet
   readonly objects: Outcome['objects']
+  readonly applied: readonly ApplyOutcome[]
   readonly drift: DriftFound | null
   readonly held: string | null
   readonly written: ReadonlySet<string>

@@ -62,6 +62,7 @@ const unchanged = (event: StackState['event']): Outcome => ({
   changes: [],
   drift: null,
   held: null,
+  warnings: [],
 })
 
 type Places = Parameters<typeof placedObjects>[1]
