@@ -64,6 +64,8 @@ test('the defaults are those of the documentation', async () => {
     'agent.namespace': null,
     'agent.health_host': null,
     'agent.health_port': 8080,
+    'agent.kube_burst': 100,
+    'agent.kube_qps': 0,
     'agent.stack_concurrency': 10,
     'agent.adopt_from_agent_ids': [],
     'agent.apply_concurrency': 8,

@@ -139,6 +139,13 @@ export class Deployments {
     return all.length
   }
 
+  /** What was right by the settings of before may be refused by those of now, and the other way round. */
+  settingsChanged(): void {
+    this.#queue.resize()
+    this.#deps.reconcile.clean.unsettleAll()
+    this.lookAtAll()
+  }
+
   /** Whether we may write has changed: what runs ends, or everything that was missed is looked at. */
   permitChanged(): void {
     const { refusal } = this.#deps.permit

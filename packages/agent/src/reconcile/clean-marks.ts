@@ -35,6 +35,10 @@ export class CleanMarks {
     this.#settled.delete(stackId)
   }
 
+  unsettleAll(): void {
+    this.#settled.clear()
+  }
+
   isSettled(stackId: string, revision: string): boolean {
     return this.#settled.get(stackId) === revision
   }
