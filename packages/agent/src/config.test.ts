@@ -60,6 +60,7 @@ test('the defaults are those of the documentation', async () => {
     'agent.pod_log_lines_per_second': 100,
     'agent.kube_event_uid_cache_cap': 10_000,
     'agent.telemetry_interval': 1,
+    'agent.inventory_interval': 5,
     'agent.kubeconfig_path': null,
     'agent.namespace': null,
     'agent.health_host': null,

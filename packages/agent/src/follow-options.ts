@@ -29,6 +29,6 @@ export const factsOf = ({ agent }: AgentConfig): Record<string, unknown> => ({
     denied_kinds: agent.denied_kinds,
     adoption: agent.adoption,
   },
-  capabilities: ['stream', 'longpoll', 'poll', 'event_batches', 'telemetry'],
+  capabilities: ['stream', 'longpoll', 'poll', 'event_batches', 'telemetry', 'inventory'],
   work_order_types: agent.work_order_types,
 })

@@ -1,9 +1,11 @@
 // The loops that tell the broker how things stand: status with its events, and health. Both are woken soon after there is news,
 // and not for each piece of it.
-import type { StackId } from '@brokkr/contract/wire.ts'
 import type { Loop, RunningLoop } from '@brokkr/runtime/loop.ts'
-import { type HealthDeps, healthLoop } from './loops/health.ts'
+import { Children } from './inventory/children.ts'
+import { type HealthDeps, type HealthLoop, healthLoop } from './loops/health.ts'
+import { type InventoryDeps, type InventoryLoop, inventoryLoop } from './loops/inventory.ts'
 import type { StatusLoop } from './loops/status.ts'
+import { namespacesOf } from './policy.ts'
 import type { ReconcileDeps } from './reconcile/deps.ts'
 import type { Outbox } from './reconcile/outbox.ts'
 import type { WorkDeps } from './work.ts'
@@ -14,8 +16,8 @@ type Open = (loop: Loop) => RunningLoop
 export function openHealth(
   deps: WorkDeps,
   open: Open,
-  { reconcile, outbox, running }: { reconcile: ReconcileDeps; outbox: Outbox; running: HealthDeps['running'] },
-): { touch: (stackId: StackId) => void } {
+  { reconcile, outbox, running, onLooked }: Pick<HealthDeps, 'running' | 'onLooked'> & { reconcile: ReconcileDeps; outbox: Outbox },
+): Pick<HealthLoop, 'touch' | 'unwell'> {
   const { clock, log, lifecycle, agentId, broker, kube, settings } = deps
   const { agent } = settings.view
   const health = healthLoop({
@@ -32,11 +34,13 @@ export function openHealth(
     event: (event) => outbox.event(event),
     everyMs: () => agent.deployment_health_interval * 1000,
     isEnabled: () => agent.deployment_health_enabled,
+    ...(onLooked ? { onLooked } : {}),
   })
   const loop = open(health)
   let timer: { cancel(): void } | null = null
   lifecycle.onClose('health timer', () => timer?.cancel())
   return {
+    unwell: (stackId) => health.unwell(stackId),
     touch: (stackId) => {
       health.touch(stackId)
       timer ??= clock.setTimer(health.pauseMs(), () => {
@@ -45,6 +49,30 @@ export function openHealth(
       })
     },
   }
+}
+
+/** What stands because of each stack. */
+export function openInventory(
+  deps: WorkDeps,
+  open: Open,
+  { reconcile, running, unwell }: { reconcile: ReconcileDeps; running: InventoryDeps['running']; unwell: HealthLoop['unwell'] },
+): InventoryLoop {
+  const { kube, clock, log, lifecycle, agentId, broker, keys, settings } = deps
+  const namespaces = () => namespacesOf(reconcile.settings.policy)
+  const children = new Children({ kube, clock, log, namespaces, onChange: () => inventory.touchOwners() })
+  const inventory = inventoryLoop({
+    clock,
+    running,
+    children,
+    unwell,
+    send: async (body, signal) => {
+      await broker.post(`/api/v1/agents/${agentId}/inventory`, { authorization: `Bearer ${keys.current}`, body, signal })
+    },
+    everyMs: () => settings.view.agent.inventory_interval * 1000,
+  })
+  lifecycle.onClose('children', () => children.stop())
+  open(inventory)
+  return inventory
 }
 
 /** What ended must be told soon; what is left when we stop, once more. */

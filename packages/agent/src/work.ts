@@ -26,7 +26,7 @@ import type { AgentMetrics } from './metrics.ts'
 import { openMap, openSaver } from './open-map.ts'
 import { openOperations } from './open-operations.ts'
 import { loadInventories, openReconcile } from './open-reconcile.ts'
-import { openHealth, openStatus } from './open-reports.ts'
+import { openHealth, openInventory, openStatus } from './open-reports.ts'
 import { namespacesOf } from './policy.ts'
 import type { ReconcileDeps } from './reconcile/deps.ts'
 import { type DriftWatch, startDriftWatch } from './reconcile/drift.ts'
@@ -61,8 +61,13 @@ export async function startWork(deps: WorkDeps, namespace: string): Promise<Work
   const stacks = () => untilClusterAnswers(deps, () => reconcile.parents.all(lifecycle.signal), lifecycle.signal)
   const map = await openMap({ ...deps, outbox, stacks }, agent.state_dir)
   let follow: Follow | null = null
-  const health = openHealth(deps, (loop) => open(deps, loop), { reconcile, outbox, running: () => deployments.running() })
-  const onEnded = (stackId: StackId) => health.touch(stackId)
+  const running = () => deployments.running()
+  const onLooked = (stackId: StackId) => inventory.touch(stackId)
+  const health = openHealth(deps, (loop) => open(deps, loop), { reconcile, outbox, running, onLooked })
+  const onEnded = (stackId: StackId) => {
+    health.touch(stackId)
+    inventory.touch(stackId)
+  }
   const deployments: Deployments = newDeployments(deps, { map, reconcile, outbox, drift: () => drift, onEnded })
   await untilClusterAnswers(deps, () => loadInventories(reconcile, deployments, lifecycle.signal), lifecycle.signal)
   const saver = openSaver({ ...deps, outbox }, map, agent.state_dir)
@@ -84,6 +89,7 @@ export async function startWork(deps: WorkDeps, namespace: string): Promise<Work
   lifecycle.onClose('deployments', () => deployments.stop())
   open(deps, resyncLoop({ deployments, drift, everyMs: () => agent.resync_interval * 1000 }))
   open(deps, verifyLoop({ deployments, everyMs: () => agent.verify_interval * 1000 }))
+  const inventory = openInventory(deps, (loop) => open(deps, loop), { reconcile, running, unwell: health.unwell })
   const registrations = registrationsLoop({ client, log, generatorIds: agent.generator_ids, everyMs: 300_000 })
   deployments.start()
   deps.onPermit(() => deployments.permitChanged())
@@ -106,6 +112,7 @@ export async function startWork(deps: WorkDeps, namespace: string): Promise<Work
       onVerified: (list: Parameters<Deployments['verified']>[0]) => deployments.verified(list),
       onSession: (number: number, isNewEpoch: boolean) => {
         status.begin(number)
+        inventory.tellAllAgain()
         if (isNewEpoch) outbox.tellAllAgain()
       },
       onChanged: saver.changed,

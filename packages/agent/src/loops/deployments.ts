@@ -119,11 +119,13 @@ export class Deployments {
   }
 
   /** Stacks that run, with the object that is in force and their members. */
-  running(): { stackId: StackId; objectId: string; members: readonly Member[] }[] {
+  running(): { stackId: StackId; objectId: string; rev: number; members: readonly Member[] }[] {
     const { members } = this.#deps.reconcile
     return [...this.#deps.map().levels.wanted.keys()].flatMap((stackId) => {
-      const objectId = this.#teller.inForce(stackId)
-      return objectId === null ? [] : [{ stackId, objectId, members: members.membersOf(stackId) }]
+      const inForce = this.#teller.inForce(stackId)
+      return inForce === null
+        ? []
+        : [{ stackId, objectId: inForce.deployment_object_id, rev: inForce.rev, members: members.membersOf(stackId) }]
     })
   }
 

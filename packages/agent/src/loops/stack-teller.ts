@@ -113,8 +113,8 @@ export class StackTeller {
   }
 
   /** The object that is in force; null: none, as far as we know. */
-  inForce(stackId: StackId): string | null {
-    return this.#memory.get(stackId)?.inForce?.deployment_object_id ?? null
+  inForce(stackId: StackId): Memory['inForce'] {
+    return this.#memory.get(stackId)?.inForce ?? null
   }
 
   #attempted(stackId: StackId, level: Acting, outcome: Outcome): Omit<Attempted, 'tookMs' | 'fight'> {
