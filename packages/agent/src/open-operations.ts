@@ -96,6 +96,9 @@ function openOrders(deps: OperationsDeps, agent: OperationsConfig, namespace: st
       permit,
       everyMs: () => deps.settings.view.agent.polling_interval * 1000,
       client: broker.client,
+      sendOutput: async (orderId, body, signal) => {
+        await broker.post(`/api/v1/work-orders/${orderId}/output`, { authorization: `Bearer ${deps.keys.current}`, body, signal })
+      },
       claimed: claimedOrders({ kube }, namespace, agentId),
       types: agent.work_order_types,
       concurrency: agent.work_order_concurrency,

@@ -40,6 +40,7 @@ interface Told {
 /** A broker that has these orders, with the answers of the recorded one. */
 async function working(orders: readonly ReturnType<typeof recordedOrder>[], change: { completeWith?: number[]; claims?: boolean } = {}) {
   const told: Told[] = []
+  const output: { attempt: number; offset: number; text: string }[] = []
   const open = new Map(orders.map((order) => [order.id, order]))
   const completeWith = [...(change.completeWith ?? [])]
   const server = await scriptedBroker((_request, response, url) => {
@@ -69,6 +70,7 @@ async function working(orders: readonly ReturnType<typeof recordedOrder>[], chan
       log,
       metrics: agentMetrics(createMetrics()),
       client: broker.client,
+      sendOutput: async (_id, piece) => void output.push(piece),
       claimed: claimedOrders({ kube }, world.own, agentId),
       permit: { refusal: null },
       types: ['build', 'custom'],
@@ -82,7 +84,7 @@ async function working(orders: readonly ReturnType<typeof recordedOrder>[], chan
     return running
   }
   const ended = (id: string) => waitFor('the end of the order', () => told.find((one) => one.id === id), { limitMs: 60_000 })
-  return { server, told, ended, start }
+  return { server, told, output, ended, start }
 }
 
 const order = (objects: readonly object[] | string, change: Record<string, unknown> = {}) =>
@@ -117,9 +119,17 @@ test('an order without a Job ends when its objects stand: marked as its own, und
 
 test('a Job is waited for, its failure is told as final, and a second attempt makes it anew', async () => {
   const good = order([job('good')])
-  const { ended, start } = await working([good])
+  const { ended, start, output } = await working([good])
+  // No container engine here: what a container wrote is said in its place.
+  world.recorder.intercept((request, response) => {
+    if (!/\/pods\/good-[^/]+\/log$/.test(request.path)) return false
+    response.writeHead(200, { 'content-type': 'text/plain' })
+    response.end('done: 7 rows\n')
+    return true
+  })
   start()
   expect(await ended(good.id)).toMatchObject({ success: true, message: '1 job completed' })
+  expect(output).toMatchObject([{ attempt: 1, offset: 0, text: expect.stringMatching(/^== good-\S+\/c\ndone: 7 rows\n$/) as unknown }])
   const first = order([job('bad', { activeDeadlineSeconds: 1, suspend: false, parallelism: 1, completions: 100 })])
   const failing = await working([first])
   failing.start()
