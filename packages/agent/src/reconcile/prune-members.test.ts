@@ -300,7 +300,7 @@ test('a member whose kind discovery misses for a moment, though its definition s
   await agent.reported(2, 'applied', 3)
   await world.kube.delete({ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', name: `widgets.${group}` })
   agent.live(marker(2, 4))
-  await agent.reported(2, 'removed', 4)
+  await agent.event('DELETED')
 })
 
 /** What discovery still names: enough for definitions to be looked at. */
