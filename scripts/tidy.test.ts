@@ -48,6 +48,7 @@ const inside: Record<string, Record<string, readonly string[]>> = {
   agent: {
     reconcile: ['reconcile', 'policy.ts', 'metrics.ts'],
     health: ['health', 'reconcile/marks.ts', 'policy.ts'],
+    inventory: ['inventory'],
     loops: [
       'loops',
       'health',
@@ -66,7 +67,7 @@ const inside: Record<string, Record<string, readonly string[]>> = {
       'keys.ts',
       'own-key.ts',
       'telemetry',
-      'health',
+      'inventory',
     ],
   },
 }

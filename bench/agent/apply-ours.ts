@@ -73,7 +73,7 @@ function startAgent() {
         fightMs: () => 600_000,
         onEnded: () => void ended++,
       },
-      { concurrency: 10, attemptMs: 900_000, retryMaxMs: 300_000 },
+      { concurrency: () => 10, attemptMs: () => 900_000, retryMaxMs: () => 300_000 },
     )
     const { members, clean } = reconcile
     const drift = startDriftWatch({ kube, clock, log, members, clean, namespaces: () => null }, agentId, (stackId, key) =>

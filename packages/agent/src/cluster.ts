@@ -18,6 +18,12 @@ export interface Cluster {
 /** Where there is no pod whose namespace could be ours. */
 const defaultNamespace = 'brokkr-agent'
 
+export const kubeLimits = ({ agent }: Pick<AgentConfig, 'agent'>) => ({
+  inFlight: agent.kube_in_flight,
+  qps: agent.kube_qps,
+  burst: agent.kube_burst,
+})
+
 /** Nothing is sent yet. */
 export async function openCluster(deps: { clock: Clock; env: NodeJS.ProcessEnv }, { agent }: AgentConfig): Promise<Cluster> {
   const path = agent.kubeconfig_path
@@ -26,7 +32,7 @@ export async function openCluster(deps: { clock: Clock; env: NodeJS.ProcessEnv }
     clock: deps.clock,
     env: deps.env,
     userAgent: `brokkr-agent/${version}`,
-    limits: { inFlight: agent.kube_in_flight },
+    limits: kubeLimits({ agent }),
   })
   return { kube, namespace: agent.namespace ?? (path === null ? config.namespace : defaultNamespace) }
 }

@@ -22,5 +22,7 @@ export const operationsTable = {
   pod_log_lines_per_second: setting(count.min(1), 100, hot),
   kube_event_uid_cache_cap: setting(count.min(1), 10_000, hot),
   telemetry_interval: setting(interval, 1),
+  /** Between two tellings of what stands because of each stack. */
+  inventory_interval: setting(interval, 5),
 }
 export type OperationsConfig = ConfigOf<typeof operationsTable>

@@ -24,6 +24,8 @@ export const reconcileTable = {
   watch_namespace: optional(namespace),
   allowed_namespaces: setting(z.array(namespace), [], hot),
   denied_kinds: setting(z.array(z.string().min(1)), [], hot),
+  /** What the agent was given rights for; `observe` looks and tells, and writes nothing. */
+  preset: setting(z.enum(['standard', 'namespaced', 'cluster-admin', 'observe']), 'standard'),
   /** Where no stack may write, beside the agent's own namespace. */
   protected_namespaces: setting(z.array(namespace), [], hot),
   /** Generator, by id or name → what its stacks may write beyond ordinary objects of a namespace. */

@@ -7,6 +7,8 @@ import { checkReconcileConfig, reconcileTable } from './config-reconcile.ts'
 const name = z.string().min(1).max(253)
 const interval = seconds.min(0.01)
 const parallel = count.min(1).max(1000)
+/** Takes effect without a restart. */
+const hot = { hot: true }
 const brokerUrl = z.url({ protocol: /^https?$/, error: 'must be an address such as https://brokkr.example.com' })
 const namespace = z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must be the name of a namespace')
 
@@ -35,19 +37,19 @@ export const agentTable = {
     /** How often the broker is asked who we are before the start is given up. */
     max_retries: setting(count, 60),
     request_timeout: setting(interval, 30),
-    polling_interval: setting(interval, 30),
+    polling_interval: setting(interval, 30, hot),
     transport: setting(z.enum(['auto', 'stream', 'longpoll', 'poll']), 'auto'),
     /** Names of the first version: true means `transport = poll`; the address is not used. */
     ws_force_rest: setting(z.boolean(), false),
     ws_url: optional(z.string()),
-    stream_dead_seconds: setting(interval, 45),
+    stream_dead_seconds: setting(interval, 45, hot),
     /** A stream that shows no frame for so long is held back on its way; twice that in a row makes it a long poll. */
     stream_silent_seconds: setting(interval, 30),
     long_poll_seconds: setting(interval.max(60), 25),
-    transport_retry_seconds: setting(interval, 600),
+    transport_retry_seconds: setting(interval, 600, hot),
     /** Longest pause between two tries to reach the broker. */
     reconnect_max_seconds: setting(interval, 30),
-    frozen_after_seconds: setting(interval, 300),
+    frozen_after_seconds: setting(interval, 300, hot),
     refused_retry_seconds: setting(interval, 60),
     digest_interval: setting(interval, 300),
     /** Between two complete lists. */
@@ -62,17 +64,20 @@ export const agentTable = {
     namespace: optional(namespace),
     health_host: optional(z.string().min(1)),
     health_port: setting(port, 8080),
-    stack_concurrency: setting(parallel, 10),
-    kube_in_flight: setting(parallel, 32),
-    retry_max_seconds: setting(interval, 300),
-    attempt_seconds: setting(interval, 900),
+    stack_concurrency: setting(parallel, 10, hot),
+    kube_in_flight: setting(parallel, 32, hot),
+    /** Requests to the API server per second, for those who want a rate; 0: none. */
+    kube_qps: setting(z.number().min(0).max(100_000), 0, hot),
+    kube_burst: setting(count.min(1).max(100_000), 100, hot),
+    retry_max_seconds: setting(interval, 300, hot),
+    attempt_seconds: setting(interval, 900, hot),
     ...reconcileTable,
     ...operationsTable,
     save_manifests: setting(z.boolean(), true),
     shutdown_seconds: setting(interval, 20),
   },
   log: {
-    level: setting(z.enum(['trace', 'debug', 'info', 'warn', 'error']), 'info'),
+    level: setting(z.enum(['trace', 'debug', 'info', 'warn', 'error']), 'info', hot),
     format: setting(z.enum(['json', 'pretty']), 'json'),
   },
 }

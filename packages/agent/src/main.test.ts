@@ -25,16 +25,17 @@ async function starting(answer: Answering, change: Record<string, string> = {}) 
     BROKKR__AGENT__HEALTH_PORT: String(port),
     ...change,
   }
-  const { value: config } = await loadConfig({ table: agentTable, env, check: checkAgentConfig })
+  const changed: Record<string, string> = {}
+  const load = async () => (await loadConfig({ table: agentTable, env: { ...env, ...changed }, check: checkAgentConfig })).value
   const lifecycle = createLifecycle({ log }, { graceMs: 10_000 })
   closeAfter(() => lifecycle.close('the test is over'))
-  const started = startAgent(config, { log, lifecycle, env: {} })
+  const started = startAgent(await load(), { log, lifecycle, env: {}, reload: load })
   started.catch(() => undefined)
   const probe = async (path: string) => {
     const answered = await fetch(`http://127.0.0.1:${port}${path}`)
     return `${answered.status} ${await answered.text()}`
   }
-  return { at, server, started, lifecycle, probe, namespace: env.BROKKR__AGENT__NAMESPACE }
+  return { at, server, started, lifecycle, probe, changed, namespace: env.BROKKR__AGENT__NAMESPACE }
 }
 
 const known: Answering = (_request, response, url) => {
@@ -70,6 +71,18 @@ test('once signed in it is at work, also while every other request fails, and en
   expect(Buffer.from((secret as { data: { hash_key: string } }).data.hash_key, 'base64').length).toBe(32)
   await agent.stop()
   await expect(probe('/healthz')).rejects.toThrow('fetch failed')
+})
+
+test('hot settings are followed without a restart: the interval of the heartbeat, and what it says of the policy', async () => {
+  const { started, server, changed } = await starting(known)
+  await started
+  const beats = () => server.requests.filter(({ url }) => url.pathname.endsWith('/heartbeat')).map(({ body }) => body)
+  await waitFor('a heartbeat', () => beats().length > 0)
+  Object.assign(changed, { BROKKR__AGENT__POLLING_INTERVAL: '0.2', BROKKR__AGENT__ALLOWED_NAMESPACES: '["team-a"]' })
+  const isNew = (body: string) => (JSON.parse(body) as { facts?: { policy: object } }).facts?.policy
+  // The one of before came every half minute.
+  const told = await waitFor('further heartbeats', () => (beats().length > 4 ? beats() : undefined), { limitMs: 25_000 })
+  expect(isNew(told.at(-1) ?? '')).toMatchObject({ allowed_namespaces: ['team-a'] })
 })
 
 test('a key of another agent ends the start', async () => {

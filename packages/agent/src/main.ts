@@ -14,11 +14,12 @@ import { createLifecycle, type Lifecycle } from '@brokkr/runtime/lifecycle.ts'
 import { createLog, type Log } from '@brokkr/runtime/log.ts'
 import { createMetrics, type Metrics } from '@brokkr/runtime/metrics.ts'
 import { checkStart } from '@brokkr/runtime/start-checks.ts'
-import { openCluster, untilClusterAnswers } from './cluster.ts'
+import { kubeLimits, openCluster, untilClusterAnswers } from './cluster.ts'
 import { type AgentConfig, agentTable, checkAgentConfig } from './config.ts'
 import type { Follow } from './follow.ts'
 import { healthPage } from './health.ts'
 import { countedKube } from './kube-metrics.ts'
+import { liveSettings } from './live-settings.ts'
 import { Standing } from './loops/standing.ts'
 import { agentMetrics } from './metrics.ts'
 import { ensureNamespace } from './reconcile/agent-state.ts'
@@ -79,7 +80,8 @@ export interface AgentHandle {
 /** Resolves when the agent is at work. Waits for the API server, the Lease and the broker; what waiting cannot mend throws. */
 export async function startAgent(config: AgentConfig, given: AgentDeps): Promise<AgentHandle> {
   const { log, lifecycle, env, clock = systemClock, reload = () => Promise.resolve(config) } = given
-  const { agent } = config
+  const settings = liveSettings({ log }, config)
+  const { agent } = settings.view
   const { signal } = lifecycle
   const metrics = createMetrics({ processMetrics: true })
   const standing = new Standing()
@@ -105,7 +107,11 @@ export async function startAgent(config: AgentConfig, given: AgentDeps): Promise
     pages: { '/health': () => jsonPage(health()) },
   })
   lifecycle.onClose('probes', () => probes.close())
-  const { kube: direct, namespace } = await openCluster({ clock, env }, config)
+  const { kube: direct, namespace } = await openCluster({ clock, env }, settings.view)
+  settings.onChange(() => {
+    log.level = settings.view.log.level
+    direct.setLimits(kubeLimits(settings.view))
+  })
   lifecycle.onClose('API server', () => direct.close())
   const kube = countedKube(deps, direct)
   await untilClusterAnswers(deps, () => kube.discovery.refresh(signal), signal)
@@ -118,9 +124,14 @@ export async function startAgent(config: AgentConfig, given: AgentDeps): Promise
   await untilHeld({ clock, log, standing, election }, signal)
   const failed = Promise.withResolvers<never>()
   failed.promise.catch(() => undefined)
-  const session = await startSession({ ...deps, kube, election, reload, fail: failed.reject }, config, namespace)
+  const look = async () => {
+    const found = await reload()
+    settings.take(found)
+    return found
+  }
+  const session = await startSession({ ...deps, kube, election, reload: look, fail: failed.reject }, settings.view, namespace)
   watchRivals({ clock, lifecycle, election }, failed.reject)
-  const work = await startWork({ ...deps, ...session, kube }, config, namespace)
+  const work = await startWork({ ...deps, ...session, kube, settings }, namespace)
   view.follow = work.follow
   view.refused = work.refusedGenerators
   metrics.beforeScrape(() => work.refreshMetrics())

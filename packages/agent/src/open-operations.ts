@@ -14,18 +14,15 @@ import type { BrokerHttp } from './broker-http.ts'
 import type { OperationsConfig } from './config-operations.ts'
 import type { WantedMap } from './follow/wanted-map.ts'
 import type { Keys } from './keys.ts'
+import type { LiveSettings } from './live-settings.ts'
 import { diagnosticsLoop } from './loops/diagnostics.ts'
 import { orderCleanUpLoop } from './loops/order-clean-up.ts'
-import { telemetryLoop } from './loops/telemetry.ts'
 import { webhooksLoop } from './loops/webhooks.ts'
 import { workOrdersLoop } from './loops/work-orders.ts'
 import type { AgentMetrics } from './metrics.ts'
+import { openTelemetry } from './open-telemetry.ts'
 import { namespacesOf } from './policy.ts'
 import type { ReconcileDeps } from './reconcile/deps.ts'
-import { startKubeEvents } from './telemetry/kube-events.ts'
-import { startPodLogs } from './telemetry/pod-logs.ts'
-import { TelemetryRing } from './telemetry/ring.ts'
-import { StackOf } from './telemetry/stack-of.ts'
 import { version } from './version.ts'
 import { claimedOrders } from './work-orders/claimed.ts'
 import type { WritePermit } from './write-permit.ts'
@@ -42,20 +39,26 @@ export interface OperationsDeps {
   readonly permit: WritePermit
   readonly reconcile: ReconcileDeps
   readonly map: WantedMap
-  readonly everyMs: number
+  readonly settings: LiveSettings
   readonly open: (loop: Loop) => RunningLoop
 }
 
 /** By what the broker calls them when it says `look`. */
 export function openOperations(given: OperationsDeps, agent: OperationsConfig, namespace: string): Record<string, readonly RunningLoop[]> {
-  const deps = { ...given, open: (loop: Loop) => given.open(calm(given.log, loop)) }
-  openTelemetry(deps, agent)
+  const deps = { ...given, open: (loop: Loop) => given.open(calm(given.log, whileWanted(given.permit, loop))) }
+  openTelemetry(deps)
   return {
     work_orders: [openOrders(deps, agent, namespace)],
     diagnostics: [openDiagnostics(deps, agent)],
     webhooks: agent.webhook_delivery ? [openWebhooks(deps, agent)] : [],
   }
 }
+
+/** An agent that is not ACTIVE, or may not speak for its cluster, claims nothing. Whoever only observes may still look and deliver. */
+const whileWanted = (permit: Pick<WritePermit, 'refusal'>, loop: Loop): Loop => ({
+  ...loop,
+  run: (signal) => (permit.refusal === null || permit.refusal === 'observe' ? loop.run(signal) : Promise.resolve()),
+})
 
 /** A broker that is away fails every run; one line tells it, and the next good run makes it worth another. */
 function calm(log: Log, loop: Loop): Loop {
@@ -76,9 +79,9 @@ function calm(log: Log, loop: Loop): Loop {
 }
 
 function openOrders(deps: OperationsDeps, agent: OperationsConfig, namespace: string): RunningLoop {
-  const { clock, log, metrics, agentId, permit, reconcile, broker, everyMs } = deps
-  const { kube, settings } = reconcile
-  const namespaces = () => namespacesOf(settings.policy)
+  const { clock, log, metrics, agentId, permit, reconcile, broker } = deps
+  const { kube } = reconcile
+  const namespaces = () => namespacesOf(reconcile.settings.policy)
   deps.open(orderCleanUpLoop({ kube, clock, agentId, afterMs: agent.work_order_cleanup_after * 1000, namespaces }))
   return deps.open(
     workOrdersLoop({
@@ -87,10 +90,15 @@ function openOrders(deps: OperationsDeps, agent: OperationsConfig, namespace: st
       log,
       metrics,
       agentId,
-      settings,
+      get settings() {
+        return reconcile.settings
+      },
       permit,
-      everyMs,
+      everyMs: () => deps.settings.view.agent.polling_interval * 1000,
       client: broker.client,
+      sendOutput: async (orderId, body, signal) => {
+        await broker.post(`/api/v1/work-orders/${orderId}/output`, { authorization: `Bearer ${deps.keys.current}`, body, signal })
+      },
       claimed: claimedOrders({ kube }, namespace, agentId),
       types: agent.work_order_types,
       concurrency: agent.work_order_concurrency,
@@ -104,14 +112,24 @@ function openDiagnostics(
   { open, kube, clock, log, agentId, broker, reconcile, map }: OperationsDeps,
   agent: OperationsConfig,
 ): RunningLoop {
-  const { policy } = reconcile.settings
   const subject = async (objectId: string, signal: AbortSignal) => {
     const stack = [...map.levels.wanted.values()].find(({ object }) => object?.id === objectId)
     if (stack === undefined) return null
     return { stackId: stack.stackId, members: (await reconcile.parents.read(stack.stackId, signal)).set.members }
   }
   return open(
-    diagnosticsLoop({ kube, clock, log, agentId, policy, subject, client: broker.client, everyMs: agent.diagnostics_interval * 1000 }),
+    diagnosticsLoop({
+      kube,
+      clock,
+      log,
+      agentId,
+      get policy() {
+        return reconcile.settings.policy
+      },
+      subject,
+      client: broker.client,
+      everyMs: agent.diagnostics_interval * 1000,
+    }),
   )
 }
 
@@ -127,20 +145,4 @@ function openWebhooks({ open, kube, clock, log, agentId, broker, lifecycle }: Op
       throw new Terminal('the receiver is the API server, which may not be reached this way', { code: 'address_refused' })
   }
   return open(webhooksLoop({ client: broker.client, agentId, outbound, check, clock, log, everyMs: agent.webhook_interval * 1000 }))
-}
-
-function openTelemetry(deps: OperationsDeps, agent: OperationsConfig): void {
-  const { kube, clock, log, metrics, agentId, broker, keys, lifecycle, reconcile } = deps
-  if (!agent.kube_events && !agent.pod_logs) return
-  const ring = new TelemetryRing({ metrics, now: () => clock.now() })
-  const stackOf = new StackOf({ kube, clock, members: reconcile.members }, agent.kube_event_uid_cache_cap)
-  const namespaces = namespacesOf(reconcile.settings.policy)
-  const shared = { kube, clock, log, ring, stackOf, agentId, namespaces }
-  const send = { broker, pak: () => keys.current, agentId, ring, now: () => clock.now(), everyMs: agent.telemetry_interval * 1000 }
-  deps.open(telemetryLoop(send))
-  const sources = [
-    ...(agent.kube_events ? [startKubeEvents(shared)] : []),
-    ...(agent.pod_logs ? [startPodLogs({ ...shared, linesPerSecond: agent.pod_log_lines_per_second })] : []),
-  ]
-  lifecycle.onClose('telemetry sources', async () => void (await Promise.all(sources.map((source) => source.stop()))))
 }

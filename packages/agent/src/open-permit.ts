@@ -23,12 +23,16 @@ export interface OpenPermit {
   readonly onStatus: (listener: (status: string) => void) => void
 }
 
-export function openPermit({ clock, log, metrics, standing, election }: PermitDeps, frozenAfterMs: number): OpenPermit {
-  const vouch = new Vouch({ clock, log }, { frozenAfterMs: () => frozenAfterMs })
+export function openPermit(
+  { clock, log, metrics, standing, election }: PermitDeps,
+  settings: { readonly frozenAfterMs: () => number; readonly isObserver: boolean },
+): OpenPermit {
+  const vouch = new Vouch({ clock, log }, settings)
   const permit = new WritePermit(() => ({
     isHolder: election.held(),
     isFrozen: vouch.isFrozen,
     isOutdated: vouch.isOutdated,
+    isObserver: settings.isObserver,
     status: standing.status,
   }))
   const listeners = new Set<() => void>()

@@ -99,6 +99,20 @@ test('[A34] an agent that is not ACTIVE writes nothing to its cluster, and ACTIV
   await world.reported(stackId, 'applied', 2)
 }, 300_000)
 
+test('an agent that only observes tells its stacks as held and writes nothing to its cluster', async () => {
+  const stackId = await deployOne('first', 1)
+  expect(await world.running.stop()).toBe(0)
+  const since = await at.mark()
+  world.running = await world.start({ BROKKR__AGENT__PRESET: 'observe' })
+  await remove('one')
+  await deployOne('second', 0, stackId)
+  await world.reported(stackId, 'held', 2)
+  expect((await world.status(stackId))?.code).toBe('observe')
+  const before = await looks()
+  await waitFor('a dozen heartbeats', async () => (await looks()) >= before + 12, { limitMs: 60_000 })
+  expect(changes(await world.writes(since))).toEqual([])
+}, 300_000)
+
 test('[A49] of two processes of one agent only the holder of the Lease writes, also when one of them was asleep', async () => {
   const stackId = await deployOne('first', 1)
   const kubeconfigPath = `${world.running.folder}/second.kubeconfig`

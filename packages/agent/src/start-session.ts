@@ -1,5 +1,6 @@
 // The agent's standing with its broker: the key, who we are, whether we may write. Where the cluster remembers us and our stacks,
 // work begins before the broker has answered; otherwise it is waited for.
+import type { KeyObject } from 'node:crypto'
 import type { AgentId } from '@brokkr/contract/wire.ts'
 import { ID_LABEL } from '@brokkr/kube/applyset.ts'
 import type { Kube } from '@brokkr/kube/kube.ts'
@@ -40,7 +41,7 @@ export interface AgentSession extends Pick<OpenPermit, 'permit' | 'onPermit'> {
   readonly agentId: AgentId
   readonly broker: BrokerHttp
   readonly keys: Keys
-  readonly hashKey: Buffer
+  readonly hashKey: KeyObject
   readonly own: OwnRecord
   /** Resolves when the broker has confirmed who we are. */
   readonly signedIn: Promise<SignedIn>
@@ -61,7 +62,10 @@ export async function startSession(deps: SessionDeps, config: AgentConfig, names
   const keys = new Keys(agent.pak?.reveal() ?? null)
   const kept = await answered(() => store.read())
   if (kept !== null && kept.sinceMs !== null) keys.keep(kept)
-  const { vouch, permit, onPermit, onStatus } = openPermit(deps, agent.frozen_after_seconds * 1000)
+  const { vouch, permit, onPermit, onStatus } = openPermit(deps, {
+    frozenAfterMs: () => agent.frozen_after_seconds * 1000,
+    isObserver: agent.preset === 'observe',
+  })
   const broker = await openBroker(config, { pak: () => keys.current, onAnswer: (answer) => vouch.heard(answer) })
   lifecycle.onClose('broker', () => broker.close())
   onStatus((status) => {

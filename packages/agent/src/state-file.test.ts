@@ -5,7 +5,7 @@ import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { expect, test } from 'vitest'
 import { liveWorld } from './test-parts/live-world.ts'
 
-test('a state file in which one byte was changed counts as none: a list is taken, nothing is written or deleted, and it shows nothing', async () => {
+test('[X31] a state file in which one byte was changed counts as none: a list is taken, nothing is written or deleted, and it shows nothing', async () => {
   const at = await auditedCluster()
   const world = await liveWorld(at)
   try {

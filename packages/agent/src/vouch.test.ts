@@ -71,7 +71,13 @@ describe('a refused key', () => {
 
   test('an old release may write and not delete', () => {
     const { vouch, answer } = vouching()
-    const permit = new WritePermit(() => ({ isHolder: true, isFrozen: vouch.isFrozen, isOutdated: vouch.isOutdated, status: 'ACTIVE' }))
+    const permit = new WritePermit(() => ({
+      isHolder: true,
+      isFrozen: vouch.isFrozen,
+      isOutdated: vouch.isOutdated,
+      isObserver: false,
+      status: 'ACTIVE',
+    }))
     answer(426)
     expect(() => permit.assertWrite()).not.toThrow()
     expect(() => permit.assertDelete()).toThrow(WriteRefused)
@@ -87,8 +93,10 @@ test.each([
   [{ status: 'INACTIVE' }, 'paused'],
   [{ status: 'anything' }, 'paused'],
   [{ isOutdated: true }, null],
+  [{ isObserver: true }, 'observe'],
+  [{ isObserver: true, isHolder: false }, 'standby'],
 ])('%j is answered with %s', (change, expected) => {
-  expect(refusalOf({ isHolder: true, isFrozen: false, isOutdated: false, status: 'ACTIVE', ...change })).toBe(expected)
+  expect(refusalOf({ isHolder: true, isFrozen: false, isOutdated: false, isObserver: false, status: 'ACTIVE', ...change })).toBe(expected)
 })
 
 test('every way to write is guarded, also through a client made from it, and reads are not', async () => {
@@ -105,7 +113,10 @@ test('every way to write is guarded, also through a client made from it, and rea
     patch: call('patch', 2),
     with: () => kube,
   } as never
-  const refusing = permittedKube(kube, new WritePermit(() => ({ isHolder: false, isFrozen: false, isOutdated: false, status: 'ACTIVE' })))
+  const refusing = permittedKube(
+    kube,
+    new WritePermit(() => ({ isHolder: false, isFrozen: false, isOutdated: false, isObserver: false, status: 'ACTIVE' })),
+  )
   for (const client of [refusing, refusing.with({})]) {
     expect(() => client.create({} as never)).toThrow(WriteRefused)
     expect(() => client.replace({} as never)).toThrow(WriteRefused)

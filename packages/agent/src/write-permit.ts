@@ -2,12 +2,14 @@
 // request leaves. What is refused here was never sent.
 import type { Kube } from '@brokkr/kube/kube.ts'
 
-export type RefusalCode = 'standby' | 'frozen' | 'paused'
+export type RefusalCode = 'standby' | 'frozen' | 'observe' | 'paused'
 export interface PermitView {
   /** Whether the Lease is ours at this very moment. */
   readonly isHolder: boolean
   readonly isFrozen: boolean
   readonly isOutdated: boolean
+  /** Set up to look and to tell, never to write (`agent.preset = observe`). */
+  readonly isObserver: boolean
   /** ACTIVE, or what the broker was last told to call us. */
   readonly status: string
 }
@@ -25,14 +27,16 @@ export class WriteRefused extends Error {
 const texts: Record<RefusalCode | 'outdated', string> = {
   standby: 'another process of this agent holds the Lease, or nobody could be asked',
   frozen: 'the broker refuses the key of this agent',
+  observe: 'the agent only observes its cluster (agent.preset)',
   paused: 'the agent is not ACTIVE',
   outdated: 'the broker asks for a newer agent, and until then nothing is deleted',
 }
 
 /** Null: write. The first reason that holds. */
-export function refusalOf({ isHolder, isFrozen, status }: PermitView): RefusalCode | null {
+export function refusalOf({ isHolder, isFrozen, isObserver, status }: PermitView): RefusalCode | null {
   if (!isHolder) return 'standby'
   if (isFrozen) return 'frozen'
+  if (isObserver) return 'observe'
   return status === 'ACTIVE' ? null : 'paused'
 }
 

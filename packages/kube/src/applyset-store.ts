@@ -2,6 +2,7 @@
 import { mapBounded } from '@brokkr/runtime/concurrency.ts'
 import { hasReason } from './api-error.ts'
 import { type ApplySet, applySetId, decodeApplySet, encodeApplySet, PART_OF_LABEL, type ParentForm } from './applyset.ts'
+import { isDefined } from './crd.ts'
 import { type Failure, failureOf } from './failure.ts'
 import type { CallOptions, Kube } from './kube.ts'
 import { apiVersionOf, type GroupKind, type KubeObject, selectorOf } from './object.ts'
@@ -75,14 +76,16 @@ export interface MemberList {
   incomplete: { kind: GroupKind; namespace: string; failure: Failure }[]
 }
 
+export interface ListMembersOptions extends CallOptions {
+  concurrency?: number
+  /** Takes a kind that discovery does not name for gone, as whoever must not look at definitions has to. */
+  trustsDiscovery?: boolean
+}
+
 /** Everything in the set's kinds and namespaces that carries its label, whoever put it there. */
-export async function listMembers(
-  deps: { kube: Kube },
-  set: ApplySet,
-  options: CallOptions & { concurrency?: number } = {},
-): Promise<MemberList> {
+export async function listMembers(deps: { kube: Kube }, set: ApplySet, options: ListMembersOptions = {}): Promise<MemberList> {
   const list: MemberList = { members: [], incomplete: [] }
-  const places = await placesOf(deps.kube, set, list)
+  const places = await placesOf(deps.kube, set, list, options)
   await mapBounded(places, options.concurrency ?? 8, async ({ kind, apiVersion, namespace }) => {
     try {
       const call = { ...options, namespace, labelSelector: selectorOf({ [PART_OF_LABEL]: applySetId(set) }), metadataOnly: true }
@@ -101,16 +104,18 @@ interface Place {
   namespace: string
 }
 
-async function placesOf(kube: Kube, set: ApplySet, list: MemberList): Promise<Place[]> {
+async function placesOf(kube: Kube, set: ApplySet, list: MemberList, { trustsDiscovery, signal }: ListMembersOptions): Promise<Place[]> {
   const places: Place[] = []
   for (const kind of set.kinds) {
     try {
-      const resource = await kube.discovery.resolveGroupKind(kind)
+      const resource = await kube.discovery.resolveGroupKind(kind, signal)
       const apiVersion = apiVersionOf(resource.group, resource.version)
       for (const namespace of resource.namespaced ? set.namespaces : ['']) places.push({ kind, apiVersion, namespace })
     } catch (error) {
+      signal?.throwIfAborted()
       // A kind that is no longer served has no objects; a group that does not answer may have all of them.
-      if (!hasReason(error, 'UnknownKind')) list.incomplete.push({ kind, namespace: '', failure: failureOf(error) })
+      const isGone = hasReason(error, 'UnknownKind') && (trustsDiscovery || !(await isDefined({ kube }, kind, signal)))
+      if (!isGone) list.incomplete.push({ kind, namespace: '', failure: failureOf(error) })
     }
   }
   return places

@@ -23,6 +23,24 @@ export function servedKindsOf(crd: KubeObject): Kind[] {
 export const isEstablished = (crd: KubeObject): boolean =>
   rowsAt(crd, 'status', 'conditions').some((condition) => condition['type'] === 'Established' && condition['status'] === 'True')
 
+const CRD = { apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition' }
+
+/** Is there a definition of this kind? Then its objects stand, although discovery may miss it while it is registered anew. */
+export async function isDefined(deps: { kube: Kube }, { group, kind }: GroupKind, signal?: AbortSignal): Promise<boolean> {
+  try {
+    const { items } = await deps.kube.list(CRD, { metadataOnly: true, signal })
+    for (const { metadata } of items.filter((crd) => group !== '' && crd.metadata.name.endsWith(`.${group}`))) {
+      const crd = await deps.kube.find({ ...CRD, name: metadata.name }, { signal })
+      if (crd && kindOfCrd(crd).kind === kind) return true
+    }
+    return false
+  } catch (error) {
+    signal?.throwIfAborted()
+    // Whoever may not see definitions has only discovery to believe; after any other failure nobody knows.
+    return !hasReason(error, 'Forbidden')
+  }
+}
+
 /** Ends when the definition is Established and discovery lists all its served kinds; throws DiscoveryFailed when that takes longer. */
 export async function waitForCrd(
   deps: { kube: Kube; clock: Clock },

@@ -9,6 +9,7 @@ import { mapBounded } from '@brokkr/runtime/concurrency.ts'
 import { observe } from '../health/observe.ts'
 import { isInScope, type Policy } from '../policy.ts'
 import { OBJECT_LABEL } from '../reconcile/marks.ts'
+import { logTail } from './log-tail.ts'
 import { eventOf, fitRows, fitTails, limits, podStatusOf } from './parts.ts'
 
 export interface CollectDeps {
@@ -111,42 +112,11 @@ async function tailsOf(deps: CollectDeps, pods: readonly KubeObject[], signal: A
     parallel,
     async ({ pod, name, previous }) => {
       const key = `${pod.metadata.name}/${name}${previous ? '#previous' : ''}`
-      const tail = await orError(() => tailOf(deps, pod, { container: name, previous }, signal), signal)
+      const of = { container: name, previous, lines: tailLines, bytes: 2 * limits.tail }
+      const tail = await orError(() => logTail(deps.kube, pod, of, signal), signal)
       return [key, typeof tail === 'string' ? tail : `[not readable: ${tail.error}]`] as const
     },
     signal,
   )
   return new Map(tails)
 }
-
-async function tailOf(
-  { kube }: CollectDeps,
-  pod: KubeObject,
-  of: { container: string; previous: boolean },
-  signal: AbortSignal,
-): Promise<string> {
-  const path = `/api/v1/namespaces/${pod.metadata.namespace}/pods/${pod.metadata.name}/log`
-  const query = { container: of.container, tailLines, ...(of.previous ? { previous: true } : {}) }
-  const answer = await kube.open(path, { query, signal, timeoutMs: 10_000 })
-  try {
-    return await endOfBody(answer.body as AsyncIterable<Buffer>)
-  } finally {
-    answer.close()
-  }
-}
-
-/** A hundred lines may be long: only their end is kept, and a log without end is left. */
-async function endOfBody(body: AsyncIterable<Buffer>): Promise<string> {
-  const chunks: Buffer[] = []
-  let [kept, read] = [0, 0]
-  for await (const chunk of body) {
-    chunks.push(chunk)
-    kept += chunk.length
-    read += chunk.length
-    while (kept - (chunks[0]?.length ?? 0) > 2 * limits.tail) kept -= chunks.shift()?.length ?? 0
-    if (read > logBytesMax) break
-  }
-  return Buffer.concat(chunks).toString('utf8')
-}
-
-const logBytesMax = 64 * 1024 * 1024

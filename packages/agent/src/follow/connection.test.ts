@@ -20,6 +20,7 @@ import {
 import { Connection } from './connection.ts'
 import { BrokenFrame, type Effect } from './effect.ts'
 import { textOf } from './held-object.ts'
+import { mapOfKept } from './saved-map.ts'
 import { WantedMap } from './wanted-map.ts'
 
 /** Sends frames through one connection; what must be fetched comes from `contents`, or never. */
@@ -47,6 +48,9 @@ const leaving = (map: WantedMap) =>
 const looks = (effects: readonly Effect[]) => effects.flatMap((effect) => (effect.do === 'look' ? [Number(effect.stackId.slice(-4))] : []))
 const kinds = (effects: readonly Effect[]) => effects.map((effect) => effect.do).filter((kind) => kind !== 'session')
 
+const fail = (): never => {
+  throw new Error('not held')
+}
 /** A map that followed a complete list of these puts. */
 function mapOf(...puts: readonly Frame[]): WantedMap {
   const map = new WantedMap()
@@ -156,6 +160,19 @@ describe('live frames', () => {
     const map = mapOf(put(1, 7))
     expect(kinds(live(map, frame))).toEqual(effects)
     expect(running(map)['stack-1']).toBe(expected)
+  })
+
+  test('another name alone is kept, and no work', () => {
+    const map = mapOf(put(1, 7))
+    expect(kinds(live(map, { ...put(1, 7), stack_name: 'renamed' }))).toEqual(['ignored'])
+    expect(running(map)).toEqual({ renamed: '7 a: 7' })
+  })
+
+  test('after a restart a list that wants what the cluster kept asks for no further look', () => {
+    const { id, checksum, sequenceId, content } = mapOf(put(1, 7)).levels.wanted.get(stackId(1))?.object ?? fail()
+    const map = mapOfKept([{ stackId: stackId(1), rev: 7, sequenceId, objectId: id, drift: 'heal', checksum, manifest: content }])
+    map.epoch = epochs[0]
+    expect(looks(follow(map, [hello(), begin(), put(1, 7), put(2, 1), end([put(1, 7), put(2, 1)])]))).toEqual([2])
   })
 
   test('a del is carried out at once, and a lower one is ignored', () => {

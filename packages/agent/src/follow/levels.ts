@@ -47,10 +47,10 @@ export class Levels {
   put(stack: WantedStack): Taken {
     const known = this.wanted.get(stack.stackId)
     if (stack.rev < this.#revOf(stack.stackId)) return 'older'
-    if (known && isSame(known, stack)) return 'same'
     this.leaving.delete(stack.stackId)
     this.wanted.set(stack.stackId, stack)
-    return 'news'
+    // A name is nothing to act on: what the cluster keeps of a stack has none, and a restart would look at every stack twice.
+    return known && isSame(known, stack) ? 'same' : 'news'
   }
 
   /** The stack counts with what the broker names, and what runs stays: what we know of it, or `before`. */
@@ -105,7 +105,7 @@ export class Levels {
 }
 
 const isSame = (a: WantedStack, b: WantedStack): boolean =>
-  a.rev === b.rev && a.drift === b.drift && a.stackName === b.stackName && isSameObject(a.line, b.line) && isSameObject(a.object, b.object)
+  a.rev === b.rev && a.drift === b.drift && isSameObject(a.line, b.line) && isSameObject(a.object, b.object)
 
 type Named = { readonly id: string; readonly checksum: string } | null
 /** By content too: objects never change, so another checksum under the same id is damage, and the later word mends it. */

@@ -8,7 +8,7 @@ import { flowOf } from '@brokkr/kube/health/dataflow.ts'
 import { judgeHealth } from '@brokkr/kube/health/index.ts'
 import { memberAbove } from '@brokkr/kube/health/owner-chain.ts'
 import { judgePod } from '@brokkr/kube/health/pod.ts'
-import { summarise } from '@brokkr/kube/health/summary.ts'
+import { type SetStatus, statusOf, summarise } from '@brokkr/kube/health/summary.ts'
 import { type HealthContext, unknown, type Verdict } from '@brokkr/kube/health/verdict.ts'
 import { groupKindText, identityKey, isTerminating, type KubeObject } from '@brokkr/kube/object.ts'
 import { OBJECT_LABEL } from '../reconcile/marks.ts'
@@ -33,14 +33,17 @@ const conditionsMax = 50
 const resourcesMax = 100
 const messageCharsMax = 500
 
-export function judgeStack(input: StackInput): StackHealth {
+/** What is not well of what belongs to the stack, by uid. */
+export type UnwellObjects = ReadonlyMap<string, { readonly health: SetStatus; readonly message: string }>
+
+export function judgeStack(input: StackInput): { readonly health: StackHealth; readonly unwell: UnwellObjects } {
   const pods = podsOf(input)
   const judged = input.members.map((member) => judgeMember(member, input, pods))
   const loose = pods.get(looseKey) ?? []
   const verdicts = [...judged.map(({ verdict }) => verdict), ...loose.map((pod) => judgePod(pod))]
   const counted = [...pods.values()].flat().filter(isCounted)
   const { status, progressing } = summarise(verdicts)
-  return {
+  const health: StackHealth = {
     status,
     summary: {
       pods_ready: counted.filter((pod) => isTrue(pod, 'Ready')).length,
@@ -52,7 +55,19 @@ export function judgeStack(input: StackInput): StackHealth {
       progressing,
     },
   }
+  return { health, unwell: unwellOf(judged, [...pods.values()].flat()) }
 }
+
+function unwellOf(judged: readonly Judged[], pods: readonly KubeObject[]): UnwellObjects {
+  const own = judged.map(({ member, object, verdict }) => ({ uid: object?.metadata.uid ?? member.uid, verdict }))
+  const theirs = pods.map((pod) => ({ uid: pod.metadata.uid, verdict: judgePod(pod) }))
+  const rows = [...own, ...theirs].flatMap(({ uid, verdict }) =>
+    uid === undefined || verdict.state === 'ready' ? [] : [[uid, { health: statusOf(verdict), message: sentenceOf(verdict) }] as const],
+  )
+  return new Map(rows)
+}
+
+const sentenceOf = ({ reason, message }: Verdict): string => `${reason}${message ? `: ${message}` : ''}`.slice(0, messageCharsMax)
 
 const looseKey = ''
 
@@ -128,10 +143,10 @@ function resourcesOf(judged: readonly Judged[], loose: readonly KubeObject[]): R
   return [...own, ...pods].toSorted((a, b) => Number(a.ready) - Number(b.ready)).slice(0, resourcesMax)
 }
 
-const entry = ({ kind, name, namespace }: Pick<Member, 'kind' | 'name' | 'namespace'>, { state, reason, message }: Verdict): Resource => ({
+const entry = ({ kind, name, namespace }: Pick<Member, 'kind' | 'name' | 'namespace'>, verdict: Verdict): Resource => ({
   kind,
   name,
   namespace,
-  ready: state === 'ready',
-  ...(state === 'ready' && message === '' ? {} : { message: `${reason}${message ? `: ${message}` : ''}`.slice(0, messageCharsMax) }),
+  ready: verdict.state === 'ready',
+  ...(verdict.state === 'ready' && verdict.message === '' ? {} : { message: sentenceOf(verdict) }),
 })

@@ -119,11 +119,13 @@ export class Deployments {
   }
 
   /** Stacks that run, with the object that is in force and their members. */
-  running(): { stackId: StackId; objectId: string; members: readonly Member[] }[] {
+  running(): { stackId: StackId; objectId: string; rev: number; members: readonly Member[] }[] {
     const { members } = this.#deps.reconcile
     return [...this.#deps.map().levels.wanted.keys()].flatMap((stackId) => {
-      const objectId = this.#teller.inForce(stackId)
-      return objectId === null ? [] : [{ stackId, objectId, members: members.membersOf(stackId) }]
+      const inForce = this.#teller.inForce(stackId)
+      return inForce === null
+        ? []
+        : [{ stackId, objectId: inForce.deployment_object_id, rev: inForce.rev, members: members.membersOf(stackId) }]
     })
   }
 
@@ -137,6 +139,13 @@ export class Deployments {
     const all = [...wanted.keys(), ...leaving.keys()]
     for (const stackId of all) this.#queue.again(stackId)
     return all.length
+  }
+
+  /** What was right by the settings of before may be refused by those of now, and the other way round. */
+  settingsChanged(): void {
+    this.#queue.resize()
+    this.#deps.reconcile.clean.unsettleAll()
+    this.lookAtAll()
   }
 
   /** Whether we may write has changed: what runs ends, or everything that was missed is looked at. */
@@ -173,7 +182,7 @@ export class Deployments {
 
   /** Nothing is tried; whoever lets us write again has everything looked at. */
   #refused(stackId: StackId, refusal: RefusalCode): Turn {
-    if (refusal === 'paused') this.#teller.paused(stackId, this.#level(stackId))
+    if (refusal === 'paused' || refusal === 'observe') this.#teller.resting(stackId, this.#level(stackId), refusal)
     return { next: 'done' }
   }
 

@@ -175,6 +175,8 @@ test('[X33] health looks at nothing outside of the allowed namespaces', async ()
   await applied(configMap(namespace, 'a'), configMap(outside, 'b'), deployment(outside, 'web', 0))
   const { settings } = agent.deps
   agent.deps.settings = { ...settings, policy: { ...settings.policy, allowedNamespaces: [namespace] } }
+  // What else the agent does is at rest: every request from here on is one of health.
+  await agent.stop()
   world.recorder.clear()
   const report = await look()
   expect(report).toMatchObject({ status: 'unknown', summary: { conditions: ['Forbidden'] } })

@@ -8,7 +8,7 @@ import type { Clock } from '@brokkr/runtime/clock.ts'
 import { errorText } from '@brokkr/runtime/errors.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
 import type { Loop } from '@brokkr/runtime/loop.ts'
-import { judgeStack, type StackHealth } from '../health/judge-stack.ts'
+import { judgeStack, type StackHealth, type UnwellObjects } from '../health/judge-stack.ts'
 import { type ObserveDeps, observe } from '../health/observe.ts'
 import { timestamp } from '../reconcile/report.ts'
 import { uuid7 } from '../reconcile/uuid7.ts'
@@ -24,16 +24,21 @@ export interface HealthDeps extends Omit<ObserveDeps, 'policy' | 'agentId'> {
   readonly event: (event: NewAgentEvent) => void
   readonly everyMs: () => number
   readonly isEnabled: () => boolean
+  /** The stack was looked at. */
+  readonly onLooked?: (stackId: StackId) => void
 }
 export interface HealthLoop extends Loop {
   /** Something happened to this stack. */
   touch(stackId: StackId): void
+  /** What the last look at the stack found not to be well; null: there was none. */
+  unwell(stackId: StackId): UnwellObjects | null
   /** How long to gather what was touched before a look. */
   pauseMs(): number
 }
 interface Known {
   objectId: string
   health: StackHealth | null
+  unwell: UnwellObjects | null
   text: string
   sentAtMs: number
   /** Member → what it says while it progresses, and since when. */
@@ -51,7 +56,14 @@ export function healthLoop(deps: HealthDeps): HealthLoop {
   function knownOf(stackId: StackId, objectId: string): Known {
     const before = known.get(stackId)
     if (before?.objectId === objectId) return before
-    const fresh: Known = { objectId, health: null, text: '', sentAtMs: Number.NEGATIVE_INFINITY, since: before?.since ?? new Map() }
+    const fresh: Known = {
+      objectId,
+      health: null,
+      unwell: null,
+      text: '',
+      sentAtMs: Number.NEGATIVE_INFINITY,
+      since: before?.since ?? new Map(),
+    }
     known.set(stackId, fresh)
     return fresh
   }
@@ -64,8 +76,10 @@ export function healthLoop(deps: HealthDeps): HealthLoop {
     const observed = await observe(observing, members, only, signal)
     return running.flatMap(({ stackId, objectId, members: own }) => {
       const memory = knownOf(stackId, objectId)
-      const health = judgeStack({ members: own, objectId, observed, nowMs: deps.clock.now(), since: sinceOf(memory, own.length) })
-      return reportOf(memory, health)
+      const judged = judgeStack({ members: own, objectId, observed, nowMs: deps.clock.now(), since: sinceOf(memory, own.length) })
+      memory.unwell = judged.unwell
+      deps.onLooked?.(stackId)
+      return reportOf(memory, judged.health)
     })
   }
 
@@ -115,6 +129,7 @@ export function healthLoop(deps: HealthDeps): HealthLoop {
     everyMs: deps.everyMs,
     pauseMs: () => Math.min(2_000, deps.everyMs() / 10),
     touch: (stackId) => void touched.add(stackId),
+    unwell: (stackId) => known.get(stackId)?.unwell ?? null,
     run: async (signal) => {
       if (!deps.isEnabled()) return {}
       const isFull = deps.clock.monotonicMs() - fullAtMs >= deps.everyMs() * 0.9

@@ -22,7 +22,7 @@ export interface HeartbeatDeps {
   readonly metrics: AgentMetrics
   readonly standing: Standing
   readonly version: string
-  readonly everyMs: number
+  readonly everyMs: Loop['everyMs']
   /** What we say of ourselves; sent when it has changed. */
   readonly facts: () => Record<string, unknown>
 }

@@ -7,7 +7,7 @@ import type { Deployments } from './deployments.ts'
 export const resyncLoop = (deps: {
   deployments: Pick<Deployments, 'lookAtAll'>
   drift: Pick<DriftWatch, 'refresh'>
-  everyMs: number
+  everyMs: Loop['everyMs']
 }): Loop => ({
   name: 'resync',
   everyMs: deps.everyMs,

@@ -8,7 +8,11 @@ const done: Turn = { next: 'done' }
 /** Work that ends when the test says so, by stack. */
 function bench(concurrency = 10) {
   const clock = manualClock()
-  const queue = new StackQueue({ clock, log: silentLog }, { concurrency, attemptMs: 900_000, retryMaxMs: 300_000 })
+  const limit = { concurrency }
+  const queue = new StackQueue(
+    { clock, log: silentLog },
+    { concurrency: () => limit.concurrency, attemptMs: () => 900_000, retryMaxMs: () => 300_000 },
+  )
   const log: string[] = []
   const open = new Map<string, { finish(turn?: Turn): void; signal: AbortSignal }>()
   queue.start((stackId, signal) => {
@@ -22,7 +26,15 @@ function bench(concurrency = 10) {
     return promise.finally(() => open.delete(stackId))
   })
   const settle = () => clock.advance(0)
-  return { clock, queue, log, settle, open, finish: async (stackId: string, turn?: Turn) => (open.get(stackId)?.finish(turn), settle()) }
+  return {
+    clock,
+    queue,
+    log,
+    limit,
+    settle,
+    open,
+    finish: async (stackId: string, turn?: Turn) => (open.get(stackId)?.finish(turn), settle()),
+  }
 }
 
 test('so many stacks in parallel, each by one worker at a time', async () => {
@@ -36,6 +48,23 @@ test('so many stacks in parallel, each by one worker at a time', async () => {
   expect([...open.keys()].toSorted()).toEqual(['b', 'c', 'd'])
   await finish('b')
   expect([...open.keys()].toSorted()).toEqual(['a', 'c', 'd'])
+})
+
+test('another number of workers counts at once upwards, and downwards as turns end', async () => {
+  const { queue, open, limit, settle, finish } = bench(1)
+  for (const stackId of ['a', 'b', 'c', 'd', 'e', 'f']) queue.newLevel(stackId, 'apply')
+  await settle()
+  expect([...open.keys()]).toEqual(['a'])
+  limit.concurrency = 3
+  queue.resize()
+  await settle()
+  expect([...open.keys()]).toEqual(['a', 'b', 'c'])
+  limit.concurrency = 1
+  queue.resize()
+  await Promise.all([finish('a'), finish('b')])
+  expect([...open.keys()]).toEqual(['c'])
+  await finish('c')
+  expect([...open.keys()]).toEqual(['d'])
 })
 
 test('something newer ends the attempt and is looked at next; a second look does not disturb it', async () => {
@@ -130,7 +159,7 @@ test('stopping ends what runs and takes nothing new', async () => {
 
 test('a turn that throws costs neither its worker nor its stack', async () => {
   const clock = manualClock()
-  const queue = new StackQueue({ clock, log: silentLog }, { concurrency: 1, attemptMs: 1_000, retryMaxMs: 1_000 })
+  const queue = new StackQueue({ clock, log: silentLog }, { concurrency: () => 1, attemptMs: () => 1_000, retryMaxMs: () => 1_000 })
   let turns = 0
   queue.start(() => {
     turns += 1

@@ -13,10 +13,11 @@ export class Superseded extends Error {
 export class AttemptTimeout extends Error {
   override readonly name = 'AttemptTimeout'
 }
+/** Read each time they matter: settings may change. */
 export interface StackQueueOptions {
-  readonly concurrency: number
-  readonly attemptMs: number
-  readonly retryMaxMs: number
+  readonly concurrency: () => number
+  readonly attemptMs: () => number
+  readonly retryMaxMs: () => number
   /** Before the first retry of a stack. Default 1 s. */
   readonly retryBaseMs?: number
 }
@@ -36,17 +37,34 @@ export class StackQueue {
   readonly #untried = new Set<string>()
   /** Removal → the applies it waits for. */
   readonly #behind = new Map<string, Set<string>>()
-  #workers: Promise<void>[] = []
+  readonly #workers = new Set<Promise<void>>()
+  #workerCount = 0
+  #turn: (stackId: string, signal: AbortSignal) => Promise<Turn> = () => Promise.resolve({ next: 'done' })
 
   constructor(deps: { clock: Clock; log: Log }, options: StackQueueOptions) {
     this.#clock = deps.clock
     this.#log = deps.log
     this.#options = options
-    this.#queue = new WorkQueue(deps, { baseMs: options.retryBaseMs ?? 1_000, maxMs: options.retryMaxMs, jitter: 'fifth' })
+    this.#queue = new WorkQueue(deps, {
+      baseMs: options.retryBaseMs ?? 1_000,
+      get maxMs() {
+        return options.retryMaxMs()
+      },
+      jitter: 'fifth',
+    })
   }
 
-  start(work: (stackId: string, signal: AbortSignal) => Promise<Turn>): void {
-    this.#workers = Array.from({ length: this.#options.concurrency }, () => this.#work(work))
+  start(turn: (stackId: string, signal: AbortSignal) => Promise<Turn>): void {
+    this.#turn = turn
+    this.resize()
+  }
+
+  /** As many workers as the settings ask for now; one too many ends with its turn. */
+  resize(): void {
+    for (; this.#workerCount < this.#options.concurrency() && !this.#stopping.signal.aborted; this.#workerCount++) {
+      const worker = this.#work().finally(() => this.#workers.delete(worker))
+      this.#workers.add(worker)
+    }
   }
 
   /** The level changed: what runs on the older one ends. */
@@ -104,24 +122,26 @@ export class StackQueue {
     }
   }
 
-  async #work(work: (stackId: string, signal: AbortSignal) => Promise<Turn>): Promise<void> {
+  async #work(): Promise<void> {
     for (let stackId = await this.#queue.take(); stackId !== undefined; stackId = await this.#queue.take()) {
-      const turn = await this.#attempt(stackId, work)
+      const turn = await this.#attempt(stackId)
       if (turn.next === 'retry') turn.told(this.#queue.retry(stackId, turn.afterMs))
       else this.#queue.forget(stackId)
       this.#queue.done(stackId)
+      if (this.#workerCount > this.#options.concurrency()) break
     }
+    this.#workerCount--
   }
 
-  async #attempt(stackId: string, work: (stackId: string, signal: AbortSignal) => Promise<Turn>): Promise<Turn> {
+  async #attempt(stackId: string): Promise<Turn> {
     const attempt = new AbortController()
-    const { attemptMs } = this.#options
+    const attemptMs = this.#options.attemptMs()
     const timer = this.#clock.setTimer(attemptMs, () =>
       attempt.abort(new AttemptTimeout(`the attempt took longer than ${attemptMs / 1000} s`)),
     )
     this.#running.set(stackId, attempt)
     try {
-      return await work(stackId, AbortSignal.any([attempt.signal, this.#stopping.signal]))
+      return await this.#turn(stackId, AbortSignal.any([attempt.signal, this.#stopping.signal]))
     } catch (error) {
       // A bug in one turn must cost neither the worker nor the stack.
       this.#log.error('turn failed', { stack_id: stackId, error: toError(error) })

@@ -73,8 +73,8 @@ export class StackTeller {
     this.#deps.outbox.report(heldRow(stackId, Math.max(rev, inForce?.rev ?? 0), objectId, this.#deps.clock.now()))
   }
 
-  /** The agent is not ACTIVE: what runs is left as it is. */
-  paused(stackId: StackId, level: Level): void {
+  /** The agent is not ACTIVE, or only observes: what runs is left as it is. */
+  resting(stackId: StackId, level: Level, code: keyof typeof restingTexts): void {
     if (level.do === 'nothing') return
     const { inForce } = this.#of(stackId)
     const rev = level.do === 'run' ? level.stack.rev : level.rev
@@ -84,8 +84,8 @@ export class StackTeller {
       rev: Math.max(rev, inForce?.rev ?? 0),
       object_id: (object ?? inForce?.deployment_object_id ?? null) as StackReport['object_id'],
       phase: 'held',
-      code: 'paused',
-      message: 'the agent is not ACTIVE, so nothing is changed in its cluster',
+      code,
+      message: restingTexts[code],
       attempts: 0,
       observed_at: timestamp(this.#deps.clock.now()),
     })
@@ -113,8 +113,8 @@ export class StackTeller {
   }
 
   /** The object that is in force; null: none, as far as we know. */
-  inForce(stackId: StackId): string | null {
-    return this.#memory.get(stackId)?.inForce?.deployment_object_id ?? null
+  inForce(stackId: StackId): Memory['inForce'] {
+    return this.#memory.get(stackId)?.inForce ?? null
   }
 
   #attempted(stackId: StackId, level: Acting, outcome: Outcome): Omit<Attempted, 'tookMs' | 'fight'> {
@@ -164,6 +164,8 @@ export class StackTeller {
     } else if (outcome.phase === 'removed') log.info('removed', fields)
     else if (outcome.isNew || outcome.objects.some(({ operation }) => operation !== 'unchanged')) log.info('applied', fields)
     else log.debug('unchanged', fields)
+    if (outcome.phase === 'applied' && outcome.warnings.length > 0)
+      log.warn('applied with warnings', { stack_id: stackId, rev, warnings: outcome.warnings })
   }
 
   #of(stackId: StackId): Memory {
@@ -174,6 +176,11 @@ export class StackTeller {
     return fresh
   }
 }
+
+const restingTexts = {
+  paused: 'the agent is not ACTIVE, so nothing is changed in its cluster',
+  observe: 'the agent only observes its cluster (agent.preset), so nothing is applied',
+} as const
 
 /** The broker wants another object than the one that runs, and could not send it. */
 const isSkipped = (level: Acting): boolean => level.do === 'run' && level.stack.line !== null && level.stack.line.id !== level.object.id

@@ -8,6 +8,7 @@ import { nodes } from '@brokkr/testing/nodes.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { beforeAll, beforeEach, expect, test } from 'vitest'
 import { agentMetrics } from '../metrics.ts'
+import { refuse } from '../test-parts/api-recorder.ts'
 import { type ReconcileWorld, reconcileWorld } from '../test-parts/reconcile-world.ts'
 import { notClaimable, recordedLog, recordedOrder, retryScheduled } from '../test-parts/recorded-orders.ts'
 import { closeAfter, json, scriptedBroker } from '../test-parts/scripted-broker.ts'
@@ -39,6 +40,7 @@ interface Told {
 /** A broker that has these orders, with the answers of the recorded one. */
 async function working(orders: readonly ReturnType<typeof recordedOrder>[], change: { completeWith?: number[]; claims?: boolean } = {}) {
   const told: Told[] = []
+  const output: { attempt: number; offset: number; text: string }[] = []
   const open = new Map(orders.map((order) => [order.id, order]))
   const completeWith = [...(change.completeWith ?? [])]
   const server = await scriptedBroker((_request, response, url) => {
@@ -68,6 +70,7 @@ async function working(orders: readonly ReturnType<typeof recordedOrder>[], chan
       log,
       metrics: agentMetrics(createMetrics()),
       client: broker.client,
+      sendOutput: async (_id, piece) => void output.push(piece),
       claimed: claimedOrders({ kube }, world.own, agentId),
       permit: { refusal: null },
       types: ['build', 'custom'],
@@ -81,7 +84,7 @@ async function working(orders: readonly ReturnType<typeof recordedOrder>[], chan
     return running
   }
   const ended = (id: string) => waitFor('the end of the order', () => told.find((one) => one.id === id), { limitMs: 60_000 })
-  return { server, told, ended, start }
+  return { server, told, output, ended, start }
 }
 
 const order = (objects: readonly object[] | string, change: Record<string, unknown> = {}) =>
@@ -116,9 +119,17 @@ test('an order without a Job ends when its objects stand: marked as its own, und
 
 test('a Job is waited for, its failure is told as final, and a second attempt makes it anew', async () => {
   const good = order([job('good')])
-  const { ended, start } = await working([good])
+  const { ended, start, output } = await working([good])
+  // No container engine here: what a container wrote is said in its place.
+  world.recorder.intercept((request, response) => {
+    if (!/\/pods\/good-[^/]+\/log$/.test(request.path)) return false
+    response.writeHead(200, { 'content-type': 'text/plain' })
+    response.end('done: 7 rows\n')
+    return true
+  })
   start()
   expect(await ended(good.id)).toMatchObject({ success: true, message: '1 job completed' })
+  expect(output).toMatchObject([{ attempt: 1, offset: 0, text: expect.stringMatching(/^== good-\S+\/c\ndone: 7 rows\n$/) as unknown }])
   const first = order([job('bad', { activeDeadlineSeconds: 1, suspend: false, parallelism: 1, completions: 100 })])
   const failing = await working([first])
   failing.start()
@@ -165,6 +176,40 @@ test('the agent’s own namespace and what is not ours are left alone', async ()
   })
   expect((await get(`/api/v1/namespaces/${namespace}/configmaps/foreign`)).data).toEqual({ v: 'theirs' })
   expect(world.writes.slice(before).filter(({ ref }) => !ref.name.startsWith('brokkr-order-'))).toEqual([])
+})
+
+test('[X4] an order that is refused in words that quote its Secret is told without them', async () => {
+  const canary = 4_091_927_314_159
+  const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'hidden', namespace }, stringData: { password: canary } }
+  const one = order([secret])
+  const { ended, start } = await working([one])
+  // As the API server words it, and as an admission hook may.
+  world.recorder.intercept((request, response) => {
+    const isIt = request.method === 'PATCH' && request.path.endsWith('/secrets/hidden')
+    return isIt && refuse(response, 422, 'Invalid', `stringData.password: Invalid value: ${canary}: must be a text`)
+  })
+  start()
+  const { message } = await ended(one.id)
+  expect(message).toContain('stringData.password: Invalid value: ***')
+  expect(message).not.toContain(String(canary))
+})
+
+test('an order needs the grant of its own name for what is more than an ordinary object, and is refused without a write', async () => {
+  const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata: { name: 'r', namespace }, rules: [] }
+  const [refused, granted] = [order([role]), order([role])]
+  const before = world.writes.length
+  const first = await working([refused])
+  first.start()
+  expect(await first.ended(refused.id)).toMatchObject({
+    success: false,
+    retryable: false,
+    message: expect.stringContaining('policy_denied') as unknown,
+  })
+  expect(world.writes.slice(before).filter(({ ref }) => ref.kind === 'Role')).toEqual([])
+  world = await reconcileWorld(at, { tenants: { grants: { __work_orders__: ['rbac'] }, identities: {}, identitiesRequired: false } })
+  const second = await working([granted])
+  second.start()
+  expect(await second.ended(granted.id)).toMatchObject({ success: true })
 })
 
 test('a claim that somebody else won is silent, and the end of an order is told until it is heard', async () => {

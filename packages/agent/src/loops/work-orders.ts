@@ -22,7 +22,7 @@ export interface WorkOrdersDeps extends OrderDeps {
   readonly metrics: AgentMetrics
   readonly types: readonly string[]
   readonly concurrency: number
-  readonly everyMs: number
+  readonly everyMs: Loop['everyMs']
 }
 /** Answers after which there is nothing more to tell. */
 const heard: ReadonlySet<number> = new Set([403, 404, 409])

@@ -9,7 +9,7 @@ import { applyOwned, type OwnedItem, type OwnedReport } from './apply-owned.ts'
 import { seenOf } from './clean-marks.ts'
 import type { ReconcileDeps } from './deps.ts'
 import type { DesiredObject, DesiredRules } from './desired.ts'
-import { isSameSet, presentMembers } from './inventory.ts'
+import { basisAfter, isSameSet, presentMembers } from './inventory.ts'
 import { type ListedMembers, listInScope } from './list-in-scope.ts'
 import { EARLIER_MANAGERS, FIELD_MANAGER, stableLabels } from './marks.ts'
 import { type DriftFound, type Outcome, stopped, touchedByApply, touchedByPrune, touchedHeld } from './outcome.ts'
@@ -18,11 +18,11 @@ import { combine, type Problem } from './problem.ts'
 import { guardPrune, heldMessage } from './prune-guard.ts'
 import { pruneMembers, pruneProblems } from './prune-members.ts'
 import { revisionChanges } from './revision-changes.ts'
-import { scrub } from './scrub.ts'
 import { type StackParent, type StackState, withNotes } from './stack-parents.ts'
 import type { Tenant } from './tenants.ts'
 import { uuid7 } from './uuid7.ts'
 import { type FieldChange, goneChange, verifyMember } from './verify.ts'
+import { warningsOf } from './warnings.ts'
 
 export interface ApplyTask {
   readonly stackId: string
@@ -73,7 +73,7 @@ export class Attempt {
     const wide = await this.#widen(mayWrite ? plan : { ...plan, steps: [] }, before)
     const { report, problems } = await this.#apply(steps)
     const objects = report.outcomes.map(touchedByApply)
-    if (problems.length > 0) return stopped(this.#readable(this.#withCount(combine(problems), report.outcomes)), objects)
+    if (problems.length > 0) return stopped(this.#withCount(combine(problems), report.outcomes), objects)
     return this.#prune(plan, { list, wide, before, drift, steps, applied: report.outcomes })
   }
 
@@ -123,7 +123,7 @@ export class Attempt {
     const { parent, tenant } = this.#settled
     const created = plan.steps.filter((step) => step.do === 'create').map(({ desired }) => identityOf(desired.object))
     const basis = before === null ? null : { object_id: this.#task.object.id, standing: before }
-    const wide = withNotes(widen(parent.set, created), { basis, tenant: tenant ?? parent.tenant })
+    const wide = withNotes(widen(parent.set, created), { basis, tenant })
     await this.#save(wide, parent.set)
     return wide
   }
@@ -174,8 +174,9 @@ export class Attempt {
       return stopped(combine(waits), objects)
     }
     const held = isHeld ? heldMessage(why, object.sequenceId) : null
-    const set = isHeld ? shrink(wide, members) : withNotes(shrink(wide, members), { basis: null, tenant: this.#settled.tenant })
-    return this.#complete({ wide, set, objects, drift: done.drift, held, written: writtenKeys(steps, applied) })
+    const basis = basisAfter(object.id, { members, steps: plan.steps, standing: done.before ?? plan.standing })
+    const set = withNotes(shrink(wide, members), { basis, tenant: this.#settled.tenant })
+    return this.#complete({ wide, set, objects, applied, drift: done.drift, held, written: writtenKeys(steps, applied) })
   }
 
   async #complete(end: End): Promise<Outcome> {
@@ -185,7 +186,7 @@ export class Attempt {
     const { objects, drift, held } = end
     if (before && this.#isInForce) {
       await this.#save(end.set, end.wide)
-      return { phase: 'applied', objects, event: before.event, isNew: false, changes: [], drift, held }
+      return { phase: 'applied', objects, event: before.event, isNew: false, changes: [], drift, held, warnings: [] }
     }
     const isNew = before?.deployment_object_id !== task.object.id
     const event = isNew
@@ -195,7 +196,16 @@ export class Attempt {
     const state = stateOf(this.#deps, task, event)
     await parents.saveRevision(task.stackId, end.set, { state, manifest: task.object.content }, this.#signal)
     this.#deps.members.set(task.stackId, end.set.members)
-    return { phase: 'applied', objects, event, isNew, changes, drift, held }
+    return {
+      phase: 'applied',
+      objects,
+      event,
+      isNew,
+      changes,
+      drift,
+      held,
+      warnings: isNew ? warningsOf(this.#settled.desired, end.applied) : [],
+    }
   }
 
   #changes(written: ReadonlySet<string>): FieldChange[] {
@@ -219,11 +229,6 @@ export class Attempt {
     const total = this.#settled.desired.length
     return { ...problem, message: `applied ${total - open} of ${total} objects; ${problem.message}` }
   }
-
-  #readable(problem: Problem): Problem {
-    const objects = this.#settled.desired.map(({ uncut }) => uncut)
-    return { ...problem, message: scrub(problem.message, objects) }
-  }
 }
 
 /** As much as is ever held of one object. */
@@ -242,6 +247,7 @@ interface End {
   readonly wide: ApplySet
   readonly set: ApplySet
   readonly objects: Outcome['objects']
+  readonly applied: readonly ApplyOutcome[]
   readonly drift: DriftFound | null
   readonly held: string | null
   readonly written: ReadonlySet<string>

@@ -1,6 +1,6 @@
 // Which state of each member we last found right, so that a change by another hand can be told from our own writes and from
 // status. Metadata alone decides whether it is worth a look; the look itself is a dry run. In doubt it is.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { applyEntryOf } from '@brokkr/kube/managed-fields.ts'
 import { identityKey, identityOf, type KubeObject, type ManagedFieldsEntry } from '@brokkr/kube/object.ts'
 import { FIELD_MANAGER } from './marks.ts'
@@ -33,6 +33,10 @@ export class CleanMarks {
 
   unsettle(stackId: string): void {
     this.#settled.delete(stackId)
+  }
+
+  unsettleAll(): void {
+    this.#settled.clear()
   }
 
   isSettled(stackId: string, revision: string): boolean {
@@ -75,9 +79,7 @@ function judge(seen: Seen, mark: Mark | undefined): boolean {
 export function seenOf(object: KubeObject): Seen {
   const { uid = '', resourceVersion = '', generation, deletionTimestamp, labels, annotations } = object.metadata
   const entries = (object.metadata.managedFields ?? []).filter((entry) => entry.subresource !== 'status')
-  const print = createHash('sha256')
-    .update(JSON.stringify([uid, generation, deletionTimestamp, labels, annotations, entries]))
-    .digest('base64url')
+  const print = hash('sha256', JSON.stringify([uid, generation, deletionTimestamp, labels, annotations, entries]), 'base64url')
   return { key: identityKey(identityOf(object)), uid, version: versionOf(resourceVersion), print, isTouched: isTouched(object, entries) }
 }
 

@@ -58,7 +58,7 @@ async function stand(what: 'apply' | 'remove'): Promise<Stand> {
     kubeconfigPath: recorder.kubeconfigPath,
     own,
     agentId,
-    hashKey: deps.hashKey.toString('base64'),
+    hashKey: deps.hashKey.export().toString('base64'),
     stackId,
     revision: what === 'remove' ? null : { rev: 2, objectId: second.object.id, text: second.text },
     settings: deps.settings,

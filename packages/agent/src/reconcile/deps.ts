@@ -1,4 +1,5 @@
 // What bringing a stack to a revision needs: the cluster, what we know of it, and the rules of this agent.
+import type { KeyObject } from 'node:crypto'
 import type { ApplyOptions, Kube } from '@brokkr/kube/kube.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { AgentMetrics } from '../metrics.ts'
@@ -21,7 +22,7 @@ export interface ReconcileDeps {
   readonly tenants: Tenants
   readonly approvals: PruneApprovals
   readonly agentId: string
-  readonly hashKey: Buffer
+  readonly hashKey: KeyObject
   readonly settings: {
     readonly policy: Policy
     readonly defaultNamespace: string

@@ -1,3 +1,4 @@
+import { createSecretKey } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { allGrants } from '../policy.ts'
 import { type DesiredRules, desiredObjects, readObjects } from './desired.ts'
@@ -9,7 +10,7 @@ const rules: DesiredRules = {
     applySetId: 'applyset-x-v1',
     objectId: 'object',
     checksum: 'sum',
-    hashKey: Buffer.alloc(32, 1),
+    hashKey: createSecretKey(Buffer.alloc(32, 1)),
   },
   policy: { allowedNamespaces: [], watchNamespace: null, protectedNamespaces: ['brokkr'], deniedKinds: [] },
   grants: allGrants,
@@ -121,7 +122,7 @@ test.each([
   ['other content is not', map('{x: "1"}'), map('{x: "2"}'), {}, false],
   ['another label is not', map('{}'), map('{}', ', labels: {b: c}'), {}, false],
   ['another stack is not', map('{}'), map('{}'), { stackId: 'other' }, false],
-  ['another key is not', map('{}'), map('{}'), { hashKey: Buffer.alloc(32, 2) }, false],
+  ['another key is not', map('{}'), map('{}'), { hashKey: createSecretKey(Buffer.alloc(32, 2)) }, false],
 ])('hash: %s', (_what, one, two, marks, same) => {
   expect(hash(one) === hash(two, marks)).toBe(same)
 })

@@ -242,7 +242,7 @@ test('[A55] what a work order sets and later drops on a stack’s flow is no dri
       attempt: 1,
       claimedAtMs: Date.now(),
     }
-    const deps = { ...agent.deps, log: silentLog, checkMs: 100, buildMs: 1_000 }
+    const deps = { ...agent.deps, log: silentLog, checkMs: 100, buildMs: 1_000, sendOutput: () => Promise.resolve() }
     const signal = AbortSignal.timeout(60_000)
     const prepared = await prepareOrder(deps, given, signal)
     if (!prepared.ok) throw new Error(prepared.result.message)

@@ -1,14 +1,16 @@
 // Brings one stack to a revision: what the manifest wants, then one attempt on the cluster. A crash between any two steps of it
 // leaves the inventory naming too much, never too little.
-import { hasReason } from '@brokkr/kube/api-error.ts'
+import { hasReason, KubeError } from '@brokkr/kube/api-error.ts'
 import { failureOf } from '@brokkr/kube/failure.ts'
 import type { Kind, KubeObject } from '@brokkr/kube/object.ts'
 import { grantsNeeded } from '../policy.ts'
 import { actingFor } from './acting-for.ts'
-import { type ApplyTask, Attempt, isInForce } from './attempt.ts'
+import { type ApplyTask, Attempt, isInForce, type Settled } from './attempt.ts'
 import type { ReconcileDeps } from './deps.ts'
 import { type Desired, desiredObjects, placedObjects, readObjects, type Scope } from './desired.ts'
+import { maskText } from './mask.ts'
 import { type Outcome, stopped } from './outcome.ts'
+import { problemOfError } from './problem.ts'
 import { refuseUnsigned } from './signature.ts'
 import type { StackParent, StackState } from './stack-parents.ts'
 import { grantsOf, needsTenant, type Tenant } from './tenants.ts'
@@ -33,10 +35,23 @@ export async function applyStack(deps: ReconcileDeps, task: ApplyTask, signal: A
   if (!desired.ok) return stopped(desired.problem)
   const acting = actingFor(deps, tenant)
   if (!acting.ok) return stopped(acting.problem)
-  const outcome = await new Attempt(acting.deps, task, { parent, desired: desired.objects, places, tenant }, signal).run()
+  const outcome = await attempt(acting.deps, task, { parent, desired: desired.objects, places, tenant }, signal)
   if (outcome.phase === 'applied' && outcome.held === null && (outcome.drift?.isHealed ?? true))
     deps.clean.settle(task.stackId, settledAs(task))
   return outcome
+}
+
+/** What goes wrong on the way may be told in words that quote what was sent. */
+async function attempt(deps: ReconcileDeps, task: ApplyTask, settled: Settled, signal: AbortSignal): Promise<Outcome> {
+  const outcome = await new Attempt(deps, task, settled, signal).run().catch((error: unknown) => {
+    signal.throwIfAborted()
+    if (!(error instanceof KubeError)) throw error
+    return stopped(problemOfError(error))
+  })
+  if (!('problem' in outcome)) return outcome
+  const { problem } = outcome
+  const objects = settled.desired.map(({ uncut }) => uncut)
+  return { ...outcome, problem: { ...problem, message: maskText(problem.message, objects) } }
 }
 
 const unchanged = (event: StackState['event']): Outcome => ({
@@ -47,6 +62,7 @@ const unchanged = (event: StackState['event']): Outcome => ({
   changes: [],
   drift: null,
   held: null,
+  warnings: [],
 })
 
 type Places = Parameters<typeof placedObjects>[1]

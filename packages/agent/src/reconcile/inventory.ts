@@ -4,6 +4,7 @@ import type { ApplySet, Member } from '@brokkr/kube/applyset.ts'
 import { type GroupKind, groupKindOf, groupKindText, identityKey, identityOf, type KubeObject } from '@brokkr/kube/object.ts'
 import { indexMembers, type PruneOutcome } from '@brokkr/kube/prune.ts'
 import type { Step } from './plan.ts'
+import type { Basis } from './stack-parents.ts'
 
 export interface AfterAttempt {
   readonly inventory: readonly Member[]
@@ -35,6 +36,12 @@ export function presentMembers({ inventory, steps, applied, pruned, spared, inco
     (member.uid !== undefined && going.has(member.uid)) || sparedKeys.has(identityKey(member)) || isUnseen(member)
   return [...desired, ...inventory.filter((member) => !listed.has(identityKey(member)) && mayStand(member))]
 }
+
+/** While something that the revision dropped is left, held back or out of sight, it is looked for again; null: nothing is. */
+export const basisAfter = (
+  objectId: string,
+  { members, steps, standing }: { members: readonly Member[]; steps: readonly Step[]; standing: number },
+): Basis | null => (members.length > steps.length ? { object_id: objectId, standing } : null)
 
 const seenUid = (step: Step): string | undefined => {
   if (step.do === 'create') return undefined

@@ -21,7 +21,8 @@ export async function listInScope(deps: ReconcileDeps, set: ApplySet, signal: Ab
       kinds: set.kinds.filter((kind) => kinds.has(groupKindText(kind))),
       namespaces: set.namespaces.filter((namespace) => isSeen({ namespace })),
     },
-    { signal, concurrency },
+    // Definitions are the cluster's, and this agent may not look beyond its namespaces.
+    { signal, concurrency, trustsDiscovery: true },
   )
   const outside = set.members.filter((member) => !isSeen(member))
   const failure = {

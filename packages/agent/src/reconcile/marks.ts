@@ -1,7 +1,7 @@
 // What the agent writes on every object it manages, so that it is known as ours later: whose, of which stack, of which revision,
 // and a keyed hash of what was wanted. The hash covers the content and the marks that stay, never the revision, so that a new
 // revision rewrites only what it changes. Pure.
-import { createHmac } from 'node:crypto'
+import { createHmac, type KeyObject } from 'node:crypto'
 import { PART_OF_LABEL } from '@brokkr/kube/applyset.ts'
 import { encodeJson } from '@brokkr/kube/json.ts'
 import type { KubeObject } from '@brokkr/kube/object.ts'
@@ -29,7 +29,7 @@ export interface Marks {
   readonly objectId: string
   readonly checksum: string
   /** Keyed: a plain hash of a Secret could be guessed from outside. */
-  readonly hashKey: Buffer
+  readonly hashKey: KeyObject
 }
 export interface Stamped {
   readonly object: KubeObject
@@ -92,18 +92,16 @@ function without(object: KubeObject): KubeObject {
   return { ...object, metadata: { ...object.metadata, labels, annotations } }
 }
 
-const hashOf = (key: Buffer, object: KubeObject): string =>
-  createHmac('sha256', key)
-    .update(encodeJson(sorted(object)))
-    .digest('hex')
+const hashOf = (key: KeyObject, object: KubeObject): string => createHmac('sha256', key).update(canonical(object)).digest('hex')
 
-/** The order of keys in a manifest means nothing. */
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted)
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(
-    Object.entries(value)
-      .toSorted(([a], [b]) => (a < b ? -1 : 1))
-      .map(([key, item]) => [key, sorted(item)]),
-  )
+/** JSON with sorted keys: their order in a manifest means nothing. Written at once, because it is done for every object of a set. */
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
+  if (typeof value !== 'object' || value === null) return encodeJson(value) ?? 'null'
+  const fields = value as Record<string, unknown>
+  const keys = Object.keys(fields).filter((key) => fields[key] !== undefined)
+  return `{${keys
+    .toSorted()
+    .map((key) => `${JSON.stringify(key)}:${canonical(fields[key])}`)
+    .join(',')}}`
 }

@@ -36,6 +36,8 @@ export type Outcome =
       readonly drift: DriftFound | null
       /** Why nothing was deleted although the revision drops it; null: nothing waits. */
       readonly held: string | null
+      /** What was taken otherwise than it was written: marks of ours in the manifest, and what the API server warned of. */
+      readonly warnings: readonly string[]
     }
   | { readonly phase: 'failed' | 'pending'; readonly objects: readonly TouchedObject[]; readonly problem: Problem }
   /** `last` is the revision that was in force; null: nothing of the stack was known here. */

@@ -273,6 +273,57 @@ test('[A51] the label over the kinds and namespaces of the parent lists exactly 
   expect(found.toSorted()).toEqual([`ConfigMap ${namespace}/a`, `ConfigMap ${second}/b`, `Deployment.apps ${namespace}/web`].toSorted())
 })
 
+test('a member whose kind discovery misses for a moment, though its definition stands, is not forgotten; one whose definition went is', async () => {
+  const group = newGroup()
+  const widget = (name: string) => ({ apiVersion: `${group}/v1`, kind: 'Widget', metadata: { name, namespace } })
+  await world.kube.create(widgetDefinition(group))
+  agent.list(put(2, 1, manifest(widget('w'), map('a'), map('b'))))
+  await agent.reported(2, 'applied', 1)
+  // As while its registration is made anew: the group is not even named.
+  const isMissing = { is: true }
+  world.recorder.intercept((request, response) => {
+    if (request.path !== '/apis' || !isMissing.is) return false
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.end(JSON.stringify({ kind: 'APIGroupDiscoveryList', apiVersion: 'apidiscovery.k8s.io/v2', items: ownGroups }))
+    return true
+  })
+  await agent.deps.kube.discovery.refresh()
+  agent.live(put(2, 2, manifest(map('a'), map('b'))))
+  await agent.reported(2, 'applied', 2)
+  expect(deleted()).toEqual([])
+  isMissing.is = false
+  await agent.deps.kube.discovery.refresh()
+  agent.deployments.lookAtAll()
+  await waitFor('the widget to go', () => deleted().includes('w'), { limitMs: 60_000 })
+  // With its definition the objects of a kind are gone, and nothing waits for them.
+  agent.live(put(2, 3, manifest(widget('v'), map('a'))))
+  await agent.reported(2, 'applied', 3)
+  await world.kube.delete({ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', name: `widgets.${group}` })
+  agent.live(marker(2, 4))
+  await agent.event('DELETED')
+})
+
+/** What discovery still names: enough for definitions to be looked at. */
+const ownGroups = [
+  {
+    metadata: { name: 'apiextensions.k8s.io' },
+    versions: [
+      {
+        version: 'v1',
+        freshness: 'Current',
+        resources: [
+          {
+            resource: 'customresourcedefinitions',
+            responseKind: { group: 'apiextensions.k8s.io', version: 'v1', kind: 'CustomResourceDefinition' },
+            scope: 'Cluster',
+            verbs: ['get', 'list', 'watch', 'create', 'patch', 'delete'],
+          },
+        ],
+      },
+    ],
+  },
+]
+
 test('[A52] kinds of an aggregated API whose discovery fails are not pruned, and other kinds reconcile', async () => {
   await agent.stop()
   // A plane of its own: a group that does not answer holds up controllers that other tests need.

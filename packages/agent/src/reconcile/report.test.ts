@@ -32,7 +32,16 @@ const attempted = (outcome: Outcome, change: Partial<Attempted> = {}): Attempted
   fight: null,
   ...change,
 })
-const applied = (isNew: boolean): Outcome => ({ phase: 'applied', objects: [touched], event, isNew, changes: [], drift: null, held: null })
+const applied = (isNew: boolean): Outcome => ({
+  phase: 'applied',
+  objects: [touched],
+  event,
+  isNew,
+  changes: [],
+  drift: null,
+  held: null,
+  warnings: [],
+})
 const failed: Outcome = { phase: 'failed', objects: [], problem: { phase: 'failed', code: 'forbidden', message: 'no' } }
 const removed: Outcome = { phase: 'removed', objects: [], last: state }
 

@@ -53,9 +53,9 @@ export async function startAgentWorld(world: ReconcileWorld, options: AgentOptio
       onEnded: (id) => void ended.push(id),
     },
     {
-      concurrency: options.concurrency ?? 10,
-      attemptMs: 120_000,
-      retryMaxMs: options.retryMaxMs ?? 1_000,
+      concurrency: () => options.concurrency ?? 10,
+      attemptMs: () => 120_000,
+      retryMaxMs: () => options.retryMaxMs ?? 1_000,
       retryBaseMs: options.retryBaseMs ?? 1_000,
     },
   )

@@ -1,4 +1,5 @@
 // An agent that works on one stack and is killed at an await of its client: applies a revision, or removes the stack.
+import { createSecretKey } from 'node:crypto'
 import { openKube } from '@brokkr/kube/client.ts'
 import { loadKubeconfig } from '@brokkr/kube/kubeconfig.ts'
 import { systemClock as clock } from '@brokkr/runtime/clock.ts'
@@ -39,7 +40,7 @@ await crashProgram(async (input: CrashInput, underCrash) => {
     tenants: new Tenants(() => Promise.resolve([])),
     approvals: new PruneApprovals(),
     agentId,
-    hashKey: Buffer.from(input.hashKey, 'base64'),
+    hashKey: createSecretKey(input.hashKey, 'base64'),
     settings,
   }
   const signal = new AbortController().signal

@@ -82,7 +82,7 @@ const deployments: Deployments = new Deployments(
     metrics,
     fightMs: () => 600_000,
   },
-  { concurrency: 10, attemptMs: 900_000, retryMaxMs: 300_000 },
+  { concurrency: () => 10, attemptMs: () => 900_000, retryMaxMs: () => 300_000 },
 )
 const drift = startDriftWatch(
   { kube, clock, log, members: deps.members, clean: deps.clean, namespaces: () => null },

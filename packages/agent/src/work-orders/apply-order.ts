@@ -4,11 +4,14 @@ import { failureOf } from '@brokkr/kube/failure.ts'
 import { describeRef, type KubeObject, refOf } from '@brokkr/kube/object.ts'
 import { inPhases } from '@brokkr/kube/order.ts'
 import { API_RETRY, retrying } from '@brokkr/kube/retry.ts'
-import { refuse } from '../policy.ts'
+import { denied, grantsNeeded, refuse } from '../policy.ts'
 import { placedObjects, readObjects } from '../reconcile/desired.ts'
 import { scopesOf } from '../reconcile/execute.ts'
 import { OWNER_LABEL } from '../reconcile/marks.ts'
 import { ATTEMPT_LABEL, failed, OPERATIONS_MANAGER, ORDER_LABEL, type Order, type OrderDeps, type OrderResult } from './order.ts'
+
+/** Orders are of no generator, so what they may write beyond ordinary objects is granted to them under this name. */
+const ordersName = '__work_orders__'
 
 export type Prepared = { readonly ok: true; readonly objects: readonly KubeObject[] } | { readonly ok: false; readonly result: OrderResult }
 
@@ -18,11 +21,14 @@ export async function prepareOrder(deps: OrderDeps, order: Order, signal: AbortS
   const read = readObjects(order.yaml_content)
   if (!read.ok) return refused(read.problem.message)
   if (read.objects.length === 0) return refused('the work order holds no object')
-  const { policy, defaultNamespace } = deps.settings
+  const { policy, defaultNamespace, tenants } = deps.settings
+  const grants = tenants.grants[ordersName] ?? []
   const placed = placedObjects(read.objects, { scope: await scopesOf(deps, read.objects, signal), defaultNamespace })
   for (const { object, scope } of placed) {
     const refusal = refuse(object, policy, typeof scope === 'string' ? scope : undefined)
     if (refusal !== null) return refused(`${refusal.code}: ${refusal.message}`)
+    const missing = grantsNeeded(object, typeof scope === 'string' ? scope : undefined).filter((grant) => !grants.includes(grant))
+    if (missing.length > 0) return refused(`policy_denied: ${denied(object, missing, ordersName).message}`)
     if (typeof scope !== 'string') return { ok: false, result: failed(`${scope.code}: ${scope.message}`, scope.retryable) }
   }
   return { ok: true, objects: placed.map(({ object }) => object) }

@@ -2,10 +2,11 @@
 // BuildRun that an earlier process of ours made for the same attempt is gone on with.
 import { hasReason } from '@brokkr/kube/api-error.ts'
 import { rowsAt, textAt } from '@brokkr/kube/fields.ts'
-import { groupOf, type KubeObject, type ObjectRef } from '@brokkr/kube/object.ts'
+import { groupOf, type KubeObject, type ObjectRef, selectorOf } from '@brokkr/kube/object.ts'
 import { API_RETRY, retrying } from '@brokkr/kube/retry.ts'
 import { applyOrder, marked, prepareOrder } from './apply-order.ts'
 import { failed, OPERATIONS_MANAGER, type Order, type OrderDeps, type OrderResult, succeeded } from './order.ts'
+import { tellOutput } from './output.ts'
 
 const group = 'shipwright.io'
 const apiVersion = `${group}/v1beta1`
@@ -21,7 +22,10 @@ export async function carryOutBuild(deps: OrderDeps, order: Order, signal: Abort
   if (problem !== null) return problem
   const run = runOf(build, order, deps.agentId)
   await makeRun(deps, run, signal)
-  return watchRun(deps, { apiVersion, kind: 'BuildRun', namespace: run.metadata.namespace, name: run.metadata.name }, signal)
+  const { namespace, name } = run.metadata
+  const result = await watchRun(deps, { apiVersion, kind: 'BuildRun', namespace, name }, signal)
+  await tellOutput(deps, order, [{ namespace, labelSelector: selectorOf({ 'buildrun.shipwright.io/name': name }) }], signal)
+  return result
 }
 
 export const runName = (build: string, { id, attempt }: Pick<Order, 'id' | 'attempt'>): string => `${build}-${id.slice(0, 8)}-${attempt}`

@@ -6,6 +6,7 @@ import { API_RETRY, retrying } from '@brokkr/kube/retry.ts'
 import { OWNER_LABEL } from '../reconcile/marks.ts'
 import { applyOrder, prepareOrder } from './apply-order.ts'
 import { ATTEMPT_LABEL, failed, ORDER_LABEL, type Order, type OrderDeps, type OrderResult, succeeded } from './order.ts'
+import { type PodsOf, tellOutput } from './output.ts'
 
 const JOB = { apiVersion: 'batch/v1', kind: 'Job' }
 
@@ -17,12 +18,24 @@ export async function carryOutCustom(deps: OrderDeps, order: Order, signal: Abor
   const problem = await applyOrder(deps, order, prepared.objects, signal)
   if (problem !== null) return problem
   if (jobs.length === 0) return succeeded(`applied ${prepared.objects.length} object${prepared.objects.length === 1 ? '' : 's'}`)
+  const result = await watchJobs(deps, jobs, signal)
+  await tellOutput(deps, order, jobs.map(podsOf), signal)
+  return result
+}
+
+/** What comes after a Job that failed is not waited for. */
+async function watchJobs(deps: OrderDeps, jobs: readonly ObjectRef[], signal: AbortSignal): Promise<OrderResult> {
   for (const job of jobs) {
     const end = await jobEnd(deps, job, signal)
     if (end !== 'Complete') return failed(`${describeRef(job)} failed: ${end}`, false)
   }
   return succeeded(`${jobs.length} job${jobs.length === 1 ? '' : 's'} completed`)
 }
+
+const podsOf = ({ namespace, name }: ObjectRef): PodsOf => ({
+  namespace,
+  labelSelector: selectorOf({ 'batch.kubernetes.io/job-name': name }),
+})
 
 /** A Job cannot be run again, so an attempt begins without those of the attempts before it. */
 async function removeEarlierJobs(deps: OrderDeps, order: Order, signal: AbortSignal): Promise<void> {

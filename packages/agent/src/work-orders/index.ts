@@ -1,5 +1,7 @@
 // Which kind of order is carried out how, within what is left of its claim.
 import { failureOf } from '@brokkr/kube/failure.ts'
+import { readObjects } from '../reconcile/desired.ts'
+import { maskText } from '../reconcile/mask.ts'
 import { isRetryable } from './apply-order.ts'
 import { carryOutBuild } from './build.ts'
 import { carryOutCustom } from './custom.ts'
@@ -17,11 +19,17 @@ export async function carryOutOrder(deps: OrderDeps, order: Order, types: readon
   const leftMs = Math.max(0, order.claimedAtMs + budgetMs(order) - deps.clock.now())
   const budget = AbortSignal.timeout(Math.ceil(leftMs))
   try {
-    return await carryOut(deps, order, AbortSignal.any([signal, budget]))
+    return hidden(await carryOut(deps, order, AbortSignal.any([signal, budget])), order)
   } catch (error) {
     signal.throwIfAborted()
     if (budget.aborted) return failed('the work took longer than the claim allows', true)
     const { code, message } = failureOf(error)
-    return failed(`${code}: ${message}`, isRetryable(code))
+    return hidden(failed(`${code}: ${message}`, isRetryable(code)), order)
   }
+}
+
+/** Whoever refused may have quoted what was sent, and orders are read by more people than Secrets are. */
+function hidden(result: OrderResult, order: Order): OrderResult {
+  const read = result.success ? null : readObjects(order.yaml_content)
+  return read?.ok ? { ...result, message: maskText(result.message, read.objects) } : result
 }

@@ -4,6 +4,7 @@ import type { Kube } from '@brokkr/kube/kube.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
 import type { ReconcileDeps } from '../reconcile/deps.ts'
+import type { OutputPiece } from './output.ts'
 
 export type Order = Pick<WorkOrder, 'id' | 'work_type' | 'yaml_content' | 'claim_timeout_seconds'> & {
   /** From 1; tells the runs of one order apart. */
@@ -22,6 +23,7 @@ export interface OrderDeps {
   readonly log: Log
   readonly agentId: string
   readonly settings: ReconcileDeps['settings']
+  readonly sendOutput: (orderId: string, piece: OutputPiece, signal: AbortSignal) => Promise<void>
   /** Between two looks at what runs. */
   readonly checkMs: number
   readonly buildMs: number

@@ -1,0 +1,109 @@
+import { ApiError } from '@brokkr/contract/error.ts'
+import { systemClock as clock } from '@brokkr/runtime/clock.ts'
+import { silentLog as log } from '@brokkr/runtime/log.ts'
+import { cluster } from '@brokkr/testing/kube.ts'
+import { nodes } from '@brokkr/testing/nodes.ts'
+import { waitFor } from '@brokkr/testing/wait-for.ts'
+import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { Children } from '../inventory/children.ts'
+import type { Delta } from '../inventory/nodes.ts'
+import { type AgentWorld, manifest, startAgentWorld } from '../test-parts/agent-world.ts'
+import { put, stackId } from '../test-parts/frames.ts'
+import { configMap, deployment, type ReconcileWorld, reconcileWorld } from '../test-parts/reconcile-world.ts'
+import { type InventoryLoop, inventoryLoop } from './inventory.ts'
+
+type Report = Delta & { readonly stack_id: string; readonly rev: number }
+let at: Awaited<ReturnType<typeof cluster>>
+let world: ReconcileWorld
+let namespace: string
+let agent: AgentWorld
+let sent: Report[]
+let answer: () => void
+let children: Children
+let inventory: InventoryLoop
+beforeAll(async () => {
+  at = await cluster()
+  await nodes(1)
+})
+beforeEach(async () => {
+  world = await reconcileWorld(at)
+  namespace = await at.namespace()
+  agent = await startAgentWorld(world)
+  sent = []
+  answer = () => undefined
+  const { kube } = agent.deps
+  children = new Children({ kube, clock, log, namespaces: () => [namespace], onChange: () => inventory.touchOwners() })
+  inventory = inventoryLoop({
+    clock,
+    children,
+    running: () => agent.deployments.running(),
+    unwell: () => new Map(),
+    send: async (report) => {
+      answer()
+      sent.push(report as Report)
+    },
+    everyMs: () => 5_000,
+  })
+})
+afterEach(async () => {
+  await children.stop()
+  await agent.stop()
+})
+
+const run = () => inventory.run(new AbortController().signal)
+const kinds = (report: Report | undefined) => (report?.nodes ?? []).map(({ kind, health }) => `${kind} ${health}`).toSorted()
+
+test('everything is told first, with what members own; then what comes and goes; then nothing', async () => {
+  agent.list(put(1, 1, manifest(configMap(namespace, 'a'), deployment(namespace, 'web', 2))))
+  await agent.reported(1, 'applied', 1)
+  await run()
+  expect(sent[0]).toMatchObject({ stack_id: stackId(1), rev: 1, full: true })
+  const seen = () => sent.flatMap((report) => report.nodes.map(({ uid }) => uid))
+  const pods = async () => (await world.kube.list({ apiVersion: 'v1', kind: 'Pod' }, { namespace })).items
+  await waitFor('two pods with their ReplicaSet', async () => (await run(), new Set(seen()).size === 5), {
+    limitMs: 60_000,
+    onTimeout: () => JSON.stringify(sent),
+  })
+  const nodesByUid = new Map(sent.flatMap((report) => report.nodes).map((node) => [node.uid, node]))
+  const [pod] = await pods()
+  const set = nodesByUid.get(nodesByUid.get(pod?.metadata.uid ?? '')?.owner_uid ?? '')
+  expect([set?.kind, nodesByUid.get(set?.owner_uid ?? '')?.name]).toEqual(['ReplicaSet', 'web'])
+  expect(JSON.stringify(sent)).not.toContain('example.invalid')
+  const before = sent.length
+  await world.kube.delete({ apiVersion: 'v1', kind: 'Pod', namespace, name: pod!.metadata.name }, { gracePeriodSeconds: 0 })
+  await waitFor(
+    'its end',
+    async () => (await run(), sent.slice(before).some(({ removed_uids }) => removed_uids.includes(pod!.metadata.uid ?? ''))),
+  )
+  expect(sent.slice(before).every(({ full }) => !full)).toBe(true)
+}, 120_000)
+
+test('a broker that has lost the base, was away, or begins another session is told everything again; one without inventories is left alone', async () => {
+  agent.list(put(1, 1, manifest(configMap(namespace, 'a'))), put(2, 1, manifest(configMap(namespace, 'b'))))
+  await Promise.all([agent.reported(1, 'applied', 1), agent.reported(2, 'applied', 1)])
+  await run()
+  expect(sent.map(kinds)).toEqual([['ConfigMap healthy'], ['ConfigMap healthy']])
+  await run()
+  expect(sent).toHaveLength(2)
+  inventory.tellAllAgain()
+  await run()
+  expect(sent.slice(2).map(({ full }) => full)).toEqual([true, true])
+  agent.live(put(1, 2, manifest(configMap(namespace, 'a'), configMap(namespace, 'c'))))
+  await agent.reported(1, 'applied', 2)
+  answer = () => {
+    throw new ApiError('inventory_base_unknown', 'send everything')
+  }
+  inventory.touch(stackId(1))
+  await run()
+  answer = () => undefined
+  await run()
+  expect(sent.slice(4)).toMatchObject([{ stack_id: stackId(1), rev: 2, full: true }])
+  answer = () => {
+    throw new ApiError('route_not_found', 'no such operation')
+  }
+  inventory.tellAllAgain()
+  await run()
+  answer = () => undefined
+  await run()
+  expect(sent).toHaveLength(5)
+})
