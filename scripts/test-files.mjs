@@ -27,7 +27,7 @@ export const parts = [...new Set(Object.values(partOfModule))]
 const roots = ['packages', 'scripts', 'journeys']
 const skipped = new Set(['node_modules', 'dist', '.brokkr'])
 
-/** @returns {{ file: string, parts: string[], peers: boolean, sized: boolean }[]} every test file of the tree, sorted */
+/** @returns {{ file: string, parts: string[], peers: boolean, sized: boolean, long: boolean }[]} every test file of the tree, sorted */
 export function listTests(root) {
   const found = roots.flatMap((dir) => [...walk(join(root, dir))])
   return found.map((path) => describeTest(root, path)).toSorted((a, b) => (a.file < b.file ? -1 : 1))
@@ -52,9 +52,11 @@ function belongs(test, tier) {
   return tier !== 'quick' || isQuick(test)
 }
 
-/** PostgreSQL at most, and neither a journey nor one of those whose size makes them long. */
-export const isQuick = (test) =>
-  test.parts.length === 0 || (test.parts.every((part) => part === 'postgres') && !test.sized && !test.file.startsWith('journeys/'))
+/** PostgreSQL at most, and neither a journey nor one of those that are long, by their size or by their own word. */
+export const isQuick = (test) => {
+  if (test.long) return false
+  return test.parts.length === 0 || (test.parts.every((part) => part === 'postgres') && !test.sized && !test.file.startsWith('journeys/'))
+}
 
 function describeTest(root, path) {
   const text = readFileSync(path, 'utf8')
@@ -76,6 +78,8 @@ function describeTest(root, path) {
     parts: [...wanted],
     peers: path.endsWith('.peers.test.ts'),
     sized: text.includes('@brokkr/testing/sizes.ts'),
+    // What takes more than some five seconds says so, with its reason, above its first import.
+    long: /^\/\/ long: ./m.test(text.slice(0, text.indexOf('import '))),
   }
 }
 

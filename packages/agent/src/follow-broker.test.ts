@@ -1,4 +1,5 @@
 // The agent's follower against real brokers and a real database, over links that break in all the ways that links break.
+// long: waits out dead and silent streams
 import type { StackId } from '@brokkr/contract/wire.ts'
 import { type TestBroker, unique } from '@brokkr/testing/broker.ts'
 import { startBrokerProxy } from '@brokkr/testing/broker-proxy.ts'

@@ -1,4 +1,5 @@
 // What a scrape of a real broker shows, under the names that dashboards know.
+// long: waits for the task that counts
 import { freePort } from '@brokkr/local/free-ports.ts'
 import { makeAgent, makeGenerator, startTestBroker, type TestBroker, unique } from '@brokkr/testing/broker.ts'
 import { beforeAll, expect, test } from 'vitest'

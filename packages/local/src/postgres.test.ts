@@ -1,3 +1,4 @@
+// long: starts and kills servers of its own
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,

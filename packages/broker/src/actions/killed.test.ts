@@ -1,4 +1,5 @@
 // SIGKILL at every await of the actions that others rest on: what was answered is kept, and of one action everything is there or nothing.
+// long: kills a broker at every await
 import { randomUUID } from 'node:crypto'
 import { type CrashOutcome, forEveryAwait } from '@brokkr/testing/crash.ts'
 import { database, type TestDatabase } from '@brokkr/testing/postgres.ts'

@@ -1,6 +1,6 @@
 // Another history of the database: a standby that is promoted without the last commits, one that is only read, a dump that is
 // restored elsewhere. Cursors of the old history must open nothing but a snapshot, and nothing may be taken away by mistake.
-
+// long: a standby is copied and promoted
 import { join } from 'node:path'
 import {
   makeAgent,

@@ -1,3 +1,4 @@
+// long: waits for the last use to be told, and for keys to expire
 import { createClient } from '@brokkr/contract/client.ts'
 import { makeGenerator, startTestBroker, type TestBroker, unique } from '@brokkr/testing/broker.ts'
 import { database, type TestDatabase } from '@brokkr/testing/postgres.ts'

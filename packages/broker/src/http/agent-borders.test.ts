@@ -1,5 +1,6 @@
 // An agent is the agent of its key and nobody else: whatever it asks for, streams or reports about another agent, or about stacks that
 // are not its own, is refused without effect and told to the audit, also inside its own tenant.
+// long: waits for the audit of each denial
 import { type Endpoint } from '@brokkr/contract/endpoint.ts'
 import { type EndpointName, endpoints } from '@brokkr/contract/endpoints.ts'
 import { makeAgent, startTestBroker, type TestBroker, unique } from '@brokkr/testing/broker.ts'

@@ -1,5 +1,6 @@
 // What nobody can do to a broker by sending: long bodies, slow ones, packed ones, broken ones. Each is cut before it is read or
 // parsed, memory stays where it was, and others are served.
+// long: waits out the time limits of slow bodies
 import { gzipSync } from 'node:zlib'
 import { type Endpoint, fillPath } from '@brokkr/contract/endpoint.ts'
 import { endpoints } from '@brokkr/contract/endpoints.ts'

@@ -1,4 +1,5 @@
 // Nobody gets anything: every path of the table and its neighbours, with every verb, without a key.
+// long: every path in every disguise
 import { type Endpoint, fillPath } from '@brokkr/contract/endpoint.ts'
 import { endpoints } from '@brokkr/contract/endpoints.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'

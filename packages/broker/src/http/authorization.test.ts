@@ -1,5 +1,6 @@
 // Every operation of a real broker as everybody the table excludes: refused, told to the audit, and without effect; and nothing
 // that is partly permitted is partly done.
+// long: every operation as every caller
 import { type EndpointName, endpoints } from '@brokkr/contract/endpoints.ts'
 import { errorStatus } from '@brokkr/contract/error.ts'
 import { startTestBroker, type TestBroker } from '@brokkr/testing/broker.ts'

@@ -1,4 +1,5 @@
 // Manifests made to hurt: each cap holds, is named, and tells nothing of the text; meanwhile others are served.
+// long: manifests at the limits of size
 import { gzipSync } from 'node:zlib'
 import { makeGenerator, startTestBroker, type TestBroker, type TestTenant, unique } from '@brokkr/testing/broker.ts'
 import { beforeAll, expect, test } from 'vitest'

@@ -1,5 +1,6 @@
 // Bounds on heads, bodies and time, tried with raw sockets: what is refused is refused before it is read, and the server
 // goes on answering others.
+// long: waits out slow clients
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { afterEach, expect, test } from 'vitest'
 import { askRaw, openRaw, statusLines } from './raw-http.fixture.ts'

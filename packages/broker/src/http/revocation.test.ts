@@ -1,4 +1,5 @@
 // A credential that was rotated, revoked, demoted or has expired: what it holds open in any process ends.
+// long: several brokers per case
 import {
   makeAgent,
   makeGenerator,

@@ -1,4 +1,5 @@
 // Console sessions against a real broker: what they open, how they end, and what they never show.
+// long: waits for sessions to end
 import { makeAgent, makeGenerator, startTestBroker, type TestBroker, type TestTenant, unique } from '@brokkr/testing/broker.ts'
 import { database, type TestDatabase } from '@brokkr/testing/postgres.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'

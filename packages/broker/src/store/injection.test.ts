@@ -1,5 +1,6 @@
 // Text of strangers is data: two hundred strings that have opened databases before, in every field and filter that takes text. Each is
 // refused or comes back word for word, and the schema is what it was.
+// long: every place with every hostile text
 import {
   makeAgent,
   makeGenerator,

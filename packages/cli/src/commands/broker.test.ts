@@ -1,4 +1,5 @@
 // `brokkr broker …` as operators run it: processes, a real database, settings by environment.
+// long: starts the program per case
 import { randomBytes } from 'node:crypto'
 import { createClient } from '@brokkr/contract/client.ts'
 import { freePort } from '@brokkr/local/free-ports.ts'

@@ -1,4 +1,5 @@
 // needs: postgres
+// long: starts and kills the whole product
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'

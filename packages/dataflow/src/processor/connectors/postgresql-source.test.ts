@@ -1,3 +1,4 @@
+// long: rows that commit late are waited for
 import { randomUUID } from 'node:crypto'
 import type { JsonObject } from '@brokkr/contract/dataflow/json.ts'
 import { emptyDatabase, type TestDatabase } from '@brokkr/testing/postgres.ts'
