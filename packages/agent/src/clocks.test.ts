@@ -1,5 +1,6 @@
 // Clocks that are wrong: agents an hour ahead and an hour behind, a broker whose clock steps back and forth. What counts is the order
 // of commits and the time of the database.
+// long: processes under clocks that are wrong
 import type { StackId } from '@brokkr/contract/wire.ts'
 import { systemClock } from '@brokkr/runtime/clock.ts'
 import { unique } from '@brokkr/testing/broker.ts'

@@ -1,5 +1,5 @@
 // Two processes of adjacent releases on one database: the next one says more than this one knows, and its migrations have run.
-
+// long: two releases of the broker side by side
 import { type TestBroker, unique } from '@brokkr/testing/broker.ts'
 import { startBrokerProxy } from '@brokkr/testing/broker-proxy.ts'
 import { type FeedWorld, feedWorld } from '@brokkr/testing/feed-world.ts'

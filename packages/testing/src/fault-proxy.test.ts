@@ -1,3 +1,4 @@
+// long: waits out connections that stall
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'

@@ -1,3 +1,4 @@
+// long: waits out the lives of streams
 import { randomBytes } from 'node:crypto'
 import { startTestBroker, unique } from '@brokkr/testing/broker.ts'
 import { type FeedWorld, feedWorld } from '@brokkr/testing/feed-world.ts'

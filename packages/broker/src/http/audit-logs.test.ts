@@ -1,3 +1,4 @@
+// long: waits for failures to be written
 import type { AuditLog } from '@brokkr/contract/audit.ts'
 import { makeAgent, makeGenerator, startTestBroker, type TestBroker, type TestTenant, unique } from '@brokkr/testing/broker.ts'
 import { database, type TestDatabase } from '@brokkr/testing/postgres.ts'

@@ -1,5 +1,6 @@
 // The border between tenants: every field of the contract that names a thing, pointed from one tenant at another's. The answer is
 // a refusal, and not a row of either has changed.
+// long: every field of the contract that names a thing
 import type { Endpoint } from '@brokkr/contract/endpoint.ts'
 import { type EndpointName, endpoints } from '@brokkr/contract/endpoints.ts'
 import { startTestBroker, type TestBroker } from '@brokkr/testing/broker.ts'

@@ -1,5 +1,6 @@
 // Recorded exchanges of the first version, sent again to a real broker in their order: clients and agents in the field get what
 // they were used to, but for the differences that are listed by number. Operations of later releases say so in one word.
+// long: replays all recorded exchanges
 import { request as httpRequest } from 'node:http'
 import { operationId } from '@brokkr/contract/endpoint.ts'
 import { type EndpointName, endpoints } from '@brokkr/contract/endpoints.ts'
