@@ -19,3 +19,11 @@ test.each([
 ])('values of Secrets do not leave in a message: %s', (_what, text, expected) => {
   expect(scrub(text, [secret, config])).toBe(expected)
 })
+
+test.each([
+  ['a text where a map belongs', 'canary-odd', '.data: expected map, got &{canary-odd}', '.data: expected map, got &{***}'],
+  ['a map where a text belongs', { a: { b: ['canary-odd'] } }, 'got &{map[b:[canary-odd]]}', 'got &{map[b:[***]]}'],
+])('what stands in the wrong shape is a value too: %s', (_what, data, text, expected) => {
+  for (const field of ['data', 'stringData'])
+    expect(scrub(text, [{ apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' }, [field]: data }])).toBe(expected)
+})

@@ -1,6 +1,5 @@
 // Takes the values of Secrets out of texts that others wrote: an admission refusal may quote what it refused. Pure.
-import { fieldsAt } from '@brokkr/kube/fields.ts'
-import type { Fields, KubeObject } from '@brokkr/kube/object.ts'
+import type { KubeObject } from '@brokkr/kube/object.ts'
 
 /** Shorter values would blot out half of every sentence, and nobody can hide a value of three characters anyway. */
 const charsMin = 4
@@ -12,14 +11,15 @@ export function scrub(text: string, objects: readonly KubeObject[]): string {
 }
 
 function valuesOf(secret: KubeObject): string[] {
-  const plain = texts(fieldsAt(secret, 'stringData'))
-  const encoded = texts(fieldsAt(secret, 'data'))
+  const plain = texts(secret['stringData'])
+  const encoded = texts(secret['data'])
   const decoded = encoded.map((value) => Buffer.from(value, 'base64').toString('utf8'))
   return [...plain, ...encoded, ...decoded, ...plain.map((value) => Buffer.from(value).toString('base64'))]
 }
 
-/** A number where a text belongs is refused by the API server, in words that quote it. */
-const texts = (fields: Fields | undefined): string[] =>
-  Object.values(fields ?? {}).flatMap((value) =>
-    typeof value === 'string' ? [value] : typeof value === 'number' || typeof value === 'bigint' ? [`${value}`] : [],
-  )
+/** Wherever it stands: a number, a list or a bare text where none belongs is refused by the API server, in words that quote it. */
+function texts(value: unknown): string[] {
+  if (typeof value === 'string') return [value]
+  if (typeof value === 'number' || typeof value === 'bigint') return [`${value}`]
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(texts) : []
+}
