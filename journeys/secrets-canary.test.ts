@@ -2,6 +2,9 @@
 // Secrets it was meant for and nowhere else. The search first finds what was planted in each place. Ways into the broker alone:
 // broker-secrets.test.ts. Whoever adds a way in (a webhook's address, a template's parameter) adds it there or here.
 import { randomUUID } from 'node:crypto'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { type AgentProcess, startTestAgent } from '@brokkr/testing/agent.ts'
 import {
   makeAgent,
@@ -27,15 +30,21 @@ let tenant: TestTenant
 let agent: TestAgent
 let running: AgentProcess
 let namespace: string
+let own: string
 beforeAll(async () => {
   at = await cluster()
-  namespace = await at.namespace('canary')
-  broker = await startTestBroker({ env: { BROKKR__LOG__LEVEL: 'trace' } })
+  ;[namespace, own] = [await at.namespace('canary'), await at.namespace(planted)]
+  // The log of the broker names the file of its first key, that of the agent its namespace.
+  const folder = await mkdtemp(join(tmpdir(), planted))
+  const keyFile = join(folder, 'key.txt')
+  const env = { BROKKR__LOG__LEVEL: 'trace', BROKKR__BROKER__PAK_HASH: '', BROKKR__BROKER__ADMIN_PAK_FILE: keyFile }
+  const started = await startTestBroker({ env })
+  const adminPak = (await readFile(keyFile, 'utf8')).trim()
+  broker = { ...started, adminPak, admin: started.clientOf(adminPak) }
   tenant = await makeGenerator(broker)
-  // Both logs name the agent.
   agent = await makeAgent(broker, { name: planted, labels: [label], generators: [tenant] })
-  running = await startTestAgent({ broker, agent, kubeconfigPath: at.kubeconfigPath, namespace, env: { BROKKR__LOG__LEVEL: 'trace' } })
-  return () => Promise.all([running.kill(), broker.kill()])
+  running = await startTestAgent({ broker, agent, kubeconfigPath: at.kubeconfigPath, namespace: own, env: { BROKKR__LOG__LEVEL: 'trace' } })
+  return () => Promise.all([running.kill(), broker.kill(), rm(folder, { recursive: true })])
 })
 
 const coded = Buffer.from(canary).toString('base64')
@@ -62,7 +71,7 @@ const reported = (stackId: string, phase: string, sequence: number) =>
     return status?.phase === phase && status.sequence_id === sequence
   })
 
-/** Every object of the namespace that is no Secret, whatever the API server serves there. */
+/** Every object of both namespaces that is no Secret, whatever the API server serves there. */
 async function objectsButSecrets(): Promise<[string, string][]> {
   type Resources = { resources: { name: string; namespaced: boolean; verbs: string[] }[] }
   const groups = (await at.api<{ groups: { preferredVersion: { groupVersion: string } }[] }>('GET', '/apis')).json.groups
@@ -70,7 +79,8 @@ async function objectsButSecrets(): Promise<[string, string][]> {
   for (const root of ['/api/v1', ...groups.map(({ preferredVersion }) => `/apis/${preferredVersion.groupVersion}`)]) {
     const { resources } = (await at.api<Resources>('GET', root)).json
     for (const { name } of resources.filter((one) => one.namespaced && one.verbs.includes('list') && one.name !== 'secrets'))
-      found.push([`${root} ${name}`, JSON.stringify((await at.api('GET', `${root}/namespaces/${namespace}/${name}`)).json)])
+      for (const where of [namespace, own])
+        found.push([`${where} ${root} ${name}`, JSON.stringify((await at.api('GET', `${root}/namespaces/${where}/${name}`)).json)])
   }
   return found
 }
@@ -96,7 +106,7 @@ test('[X3] a secret in a manifest is in the Secrets of the cluster, and in clear
   expect((await at.api('PATCH', secretPath(), patch)).status).toBe(200)
   await soon('the drift to be healed', async () => (await read())?.['password'] === coded)
   // Refused by the API server, whose answer repeats what it refuses; and by the agent before it asks.
-  await submit(bad.id, { ...secret({ type: canary, data: { 'not a key': coded } }), metadata: { name: 'bad', namespace } })
+  await submit(bad.id, { ...secret({ type: 'kubernetes.io/tls', data: { 'not a key': coded } }), metadata: { name: 'bad', namespace } })
   await reported(bad.id, 'failed', 1)
   await submit(bad.id, { ...secret({ data: canary }), metadata: { name: 'bad', namespace } })
   await reported(bad.id, 'failed', 2)
