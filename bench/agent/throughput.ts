@@ -14,6 +14,9 @@ interface Round {
   readonly again: number
   readonly change: number
   readonly againRequests: number
+  /** CPU seconds of API server and etcd during each first apply, and of the agent until then. */
+  readonly serverCpu: { readonly agent: number; readonly bare: number }
+  readonly agentCpu: number
 }
 
 export async function throughput(
@@ -31,6 +34,11 @@ export async function throughput(
   tell(`bare loop, dry run + apply of ${objects}`, rate(median(({ bare }) => bare)))
   tell(`agent, first apply of ${objects} in ${stacks} stacks`, rate(median(({ first }) => first)))
   tell('agent / bare loop, first apply (bar 0.8)', median(({ bare, first }) => bare / first).toFixed(2))
+  tell(
+    'CPU of the servers during it, agent · bare loop',
+    `${median(({ serverCpu }) => serverCpu.agent).toFixed(1)} s · ${median(({ serverCpu }) => serverCpu.bare).toFixed(1)} s`,
+  )
+  tell('CPU of the agent during it', `${median(({ agentCpu }) => agentCpu).toFixed(1)} s`)
   tell('bare loop, change of every object', rate(median(({ bareChange }) => bareChange)))
   tell('agent, change of every object', rate(median(({ change }) => change)))
   tell('agent / bare loop, change (bar 0.8)', median(({ bareChange, change }) => bareChange / change).toFixed(2))
@@ -48,9 +56,13 @@ async function oneRound(plane: PrivateCluster, caFile: string, size: { objects: 
     const args = [join(here, '../bare/try-and-apply.ts'), plane.url, caFile, plane.token, theirs, String(size.objects), value]
     return secondsIn((await measure(process.execPath, args)).output)
   }
+  const startCpu = serversCpu(plane)
   const agent = runAgent(plane, own, ours, size)
   const first = await agent.next('first')
+  const agentCpu = cpuSecondsOf(agent.pid)
+  const betweenCpu = serversCpu(plane)
   const bareFirst = await bare('a')
+  const serverCpu = { agent: betweenCpu - startCpu, bare: serversCpu(plane) - betweenCpu }
   const before = await requestCount(plane)
   agent.go()
   const again = await agent.next('again')
@@ -59,7 +71,7 @@ async function oneRound(plane: PrivateCluster, caFile: string, size: { objects: 
   agent.go()
   const change = await agent.next('change')
   await agent.ended
-  return { bare: bareFirst, bareChange, first, again, change, againRequests }
+  return { bare: bareFirst, bareChange, first, again, change, againRequests, serverCpu, agentCpu }
 }
 
 function runAgent(plane: PrivateCluster, own: string, namespace: string, size: { objects: number; stacks: number }) {
@@ -95,7 +107,7 @@ function runAgent(plane: PrivateCluster, own: string, namespace: string, size: {
   ended.catch((error: unknown) => {
     for (const name of ['first', 'again', 'change']) stepOf(name).reject(error)
   })
-  return { next: (name: string) => stepOf(name).promise, go: () => child.stdin.write('\n'), ended }
+  return { pid: child.pid ?? 0, next: (name: string) => stepOf(name).promise, go: () => child.stdin.write('\n'), ended }
 }
 
 const secondsIn = (output: string): number => (JSON.parse(output.trim().split('\n').at(-1) ?? '{}') as { seconds: number }).seconds
@@ -110,4 +122,7 @@ async function requestCount(plane: PrivateCluster): Promise<number> {
   return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0)
 }
 
-export const apiServerCpu = (plane: PrivateCluster): number => cpuSecondsOf(plane.pids()['kube-apiserver'] ?? 0)
+const serversCpu = (plane: PrivateCluster): number => {
+  const pids = plane.pids()
+  return cpuSecondsOf(pids['kube-apiserver'] ?? 0) + cpuSecondsOf(pids['etcd'] ?? 0)
+}

@@ -7,6 +7,7 @@ import { KubeError } from './api-error.ts'
 import { createConnections } from './connections.ts'
 import type { Credentials } from './credentials.ts'
 import { type Deadline, startDeadline } from './deadline.ts'
+import { createExchanges } from './exchange.ts'
 import type { Gate } from './gate.ts'
 import type { Impersonation, KubeConfig } from './kube-config.ts'
 
@@ -60,45 +61,54 @@ export function createTransport(deps: TransportDeps, options: TransportOptions):
   const { origin, pathname } = new URL(deps.config.server)
   const prefix = pathname === '/' ? '' : pathname
   const connections = createConnections(deps)
+  const exchanges = createExchanges(deps.signal)
 
-  async function dispatch(request: Send, deadline: Deadline): Promise<Dispatcher.ResponseData> {
+  /** Everything that is known before the bytes leave. */
+  async function prepare(request: Send): Promise<{ agent: Dispatcher; call: Dispatcher.DispatchOptions }> {
     const [agent, token] = await Promise.all([connections.agent(), deps.credentials.token()])
     request.guard?.()
-    const answer = await agent.request({
+    const call = {
       origin,
       path: prefix + request.path,
       method: request.method,
       headers: headersOf(request, options.userAgent, token, request.as ?? deps.config.as),
       body: request.body ?? null,
-      signal: deadline.signal,
       headersTimeout: 0,
       bodyTimeout: 0,
-    })
-    if (answer.statusCode !== 401) return answer
-    return (await deps.credentials.renew()) ? repeat(answer, request, deadline) : answer
-  }
-
-  async function repeat(answer: Dispatcher.ResponseData, request: Send, deadline: Deadline): Promise<Dispatcher.ResponseData> {
-    await answer.body.dump()
-    connections.recheck()
-    return dispatch(request, deadline)
+    }
+    return { agent, call }
   }
 
   const what = (request: Send): string => `${request.method} ${deps.config.server}${request.path.split('?')[0]}`
 
   async function send(request: Send): Promise<Answer> {
     const leave = request.urgent ? () => undefined : await deps.gate.enter(request.signal)
-    const deadline = startDeadline(request.timeoutMs ?? options.timeoutMs, [request.signal, deps.signal])
     try {
-      const { statusCode, headers, body } = await dispatch(request, deadline)
-      const answer = { status: statusCode, headers, text: await readText(what(request), body, options.answerBytesMax) }
-      return statusCode < 300 ? answer : await refuse(what(request), answer)
+      const answer = await exchange(request)
+      const isRenewed = answer.status === 401 && (await deps.credentials.renew())
+      if (isRenewed) connections.recheck()
+      const last = isRenewed ? await exchange(request) : answer
+      return last.status < 300 ? last : await refuse(what(request), last)
     } catch (error) {
-      throw errorOfSend(what(request), error, deadline, [request.signal, deps.signal])
+      throw errorOfSend(what(request), error, [request.signal, deps.signal])
     } finally {
-      deadline.clear()
       leave()
     }
+  }
+
+  async function exchange(request: Send): Promise<Answer> {
+    const { agent, call } = await prepare(request)
+    const timeoutMs = request.timeoutMs ?? options.timeoutMs
+    return exchanges.send(agent, call, {
+      timeoutMs,
+      bytesMax: options.answerBytesMax,
+      signal: request.signal,
+      timedOut: () => new KubeError(`${what(request)}: no answer within ${timeoutMs} ms`, { reason: 'TimedOut' }),
+      tooLarge: () =>
+        new KubeError(`${what(request)}: the answer is larger than ${options.answerBytesMax} bytes; ask for smaller pages`, {
+          reason: 'AnswerTooLarge',
+        }),
+    })
   }
 
   async function refuse(call: string, answer: Answer): Promise<never> {
@@ -114,16 +124,32 @@ export function createTransport(deps: TransportDeps, options: TransportOptions):
   async function open(request: Send): Promise<OpenAnswer> {
     const deadline = startDeadline(request.timeoutMs ?? options.timeoutMs, [request.signal, deps.signal])
     try {
-      const { statusCode, headers, body } = await dispatch(request, deadline)
+      const first = await begin(request, deadline)
+      const { statusCode, headers, body } = first.statusCode === 401 ? await beginAgain(first, request, deadline) : first
       if (statusCode >= 300)
         await refuse(what(request), { status: statusCode, headers, text: await readText(what(request), body, options.answerBytesMax) })
       deadline.lift()
       return { status: statusCode, headers, body, close: () => closeBody(body, deadline) }
     } catch (error) {
       deadline.clear()
-      throw errorOfSend(what(request), error, deadline, [request.signal, deps.signal])
+      throw errorOfSend(what(request), deadline.timedOut ? timedOut(request, deadline, error) : error, [request.signal, deps.signal])
     }
   }
+
+  async function begin(request: Send, deadline: Deadline): Promise<Dispatcher.ResponseData> {
+    const { agent, call } = await prepare(request)
+    return agent.request({ ...call, origin, signal: deadline.signal })
+  }
+
+  async function beginAgain(refused: Dispatcher.ResponseData, request: Send, deadline: Deadline): Promise<Dispatcher.ResponseData> {
+    if (!(await deps.credentials.renew())) return refused
+    await refused.body.dump()
+    connections.recheck()
+    return begin(request, deadline)
+  }
+
+  const timedOut = (request: Send, deadline: Deadline, cause: unknown): KubeError =>
+    new KubeError(`${what(request)}: ${(deadline.signal.reason as Error).message}`, { reason: 'TimedOut', cause })
 
   return { send, open, close: () => connections.close() }
 }
@@ -175,9 +201,8 @@ async function readText(what: string, body: Dispatcher.ResponseData['body'], byt
 }
 
 /** Whoever aborted gets his own reason back; everything else becomes a KubeError. */
-export function errorOfSend(what: string, error: unknown, deadline: Deadline, signals: ReadonlyArray<AbortSignal | undefined>): unknown {
+export function errorOfSend(what: string, error: unknown, signals: ReadonlyArray<AbortSignal | undefined>): unknown {
   if (error instanceof KubeError) return error
-  if (deadline.timedOut) return new KubeError(`${what}: ${(deadline.signal.reason as Error).message}`, { reason: 'TimedOut', cause: error })
   const aborted = signals.find((signal) => signal?.aborted)
   if (aborted) return aborted.reason
   if (!(error instanceof Error) || !('code' in error)) return error
