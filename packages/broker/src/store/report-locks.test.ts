@@ -33,8 +33,8 @@ async function pair(): Promise<{ agentId: string; stackIds: [string, string] }> 
   return { agentId, stackIds }
 }
 let n = 0
-const report = (agentId: string, stackIds: readonly string[]) => {
-  const reports = stackIds.map((stack_id) => ({ stack_id, rev: 1, object_id: null, phase: 'pending', attempts: 1 }))
+const report = (agentId: string, stackIds: readonly string[], phase: string) => {
+  const reports = stackIds.map((stack_id) => ({ stack_id, rev: 1, object_id: null, phase, attempts: 1 }))
   return agentStackStatus.record(sql, { agent_id: agentId, session: 1, n: (n += 1), reports: JSON.stringify(reports) })
 }
 const waiting = async (count: number) =>
@@ -46,7 +46,7 @@ const waiting = async (count: number) =>
   })
 
 test.each([
-  ['a report on one', (agentId: string, stackId: string) => report(agentId, [stackId])],
+  ['a report on one', (agentId: string, stackId: string) => report(agentId, [stackId], 'failed')],
   [
     'what could not be sent',
     (agentId: string, stackId: string) => {
@@ -56,12 +56,12 @@ test.each([
   ],
 ])('a report on two stacks and %s of them wait for each other in one order', async (_, one) => {
   const { agentId, stackIds } = await pair()
-  await report(agentId, stackIds)
+  await report(agentId, stackIds, 'pending')
   const holder = await db.connect()
   await holder.query('begin')
   await holder.query('select from stack_summary where stack_id = $1 for update', [stackIds[1]])
   // It has the count of the first stack and waits for that of the second.
-  const both = report(agentId, stackIds)
+  const both = report(agentId, stackIds, 'held')
   await waiting(1)
   const single = one(agentId, stackIds[0])
   await waiting(2)
