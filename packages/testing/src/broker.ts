@@ -43,6 +43,8 @@ export async function startTestBroker(
     BROKKR__FEED__MEMORY_SHARE: '1',
     // A busy machine is not an overloaded broker: calls of tests are not shed for it.
     BROKKR__LIMITS__EVENT_LOOP_DELAY_MS: '60000',
+    // Denials are written in batches; nobody waits a second for one.
+    BROKKR__BROKER__AUDIT_FLUSH_MS: '50',
     ...options.env,
   }
   const main = options.main ?? 'packages/broker/src/main.ts'

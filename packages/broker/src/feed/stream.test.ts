@@ -23,7 +23,8 @@ beforeAll(async () => {
   db = await database()
   broker = await startTestBroker({
     databaseUrl: db.url,
-    env: { BROKKR__FEED__PING_SECONDS: '0.2' },
+    // Rows written by hand are announced by nobody.
+    env: { BROKKR__FEED__PING_SECONDS: '0.2', BROKKR__FEED__POLL_MS: '200' },
   })
   tenant = await makeGenerator(broker)
   return () => broker.kill()

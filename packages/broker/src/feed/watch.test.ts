@@ -6,7 +6,12 @@ import { beforeAll, expect, test } from 'vitest'
 
 let world: FeedWorld
 beforeAll(async () => {
-  world = await feedWorld({ BROKKR__FEED__PING_SECONDS: '0.2', BROKKR__FEED__QUEUE_KEYS: '50' })
+  world = await feedWorld({
+    BROKKR__FEED__PING_SECONDS: '0.2',
+    BROKKR__FEED__QUEUE_KEYS: '50',
+    // Rows written by hand are announced by nobody.
+    BROKKR__FEED__POLL_MS: '200',
+  })
   return () => world.broker.kill()
 })
 const watch = (pak: string, scopes: readonly string[], cursor?: string): Promise<Follower> =>

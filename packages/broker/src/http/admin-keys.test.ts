@@ -14,7 +14,8 @@ let db: TestDatabase
 let broker: TestBroker
 beforeAll(async () => {
   db = await database()
-  broker = await startTestBroker({ databaseUrl: db.url })
+  // Last use is written four times in the idle time of a session.
+  broker = await startTestBroker({ databaseUrl: db.url, env: { BROKKR__BROKER__SESSION_IDLE_SECONDS: '2' } })
   return () => broker.kill()
 })
 const code = (promise: Promise<unknown>): Promise<string> =>

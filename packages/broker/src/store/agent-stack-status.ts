@@ -2,15 +2,15 @@
 // no lower rev, so reports may repeat and cross.
 import { AgentStackStatus } from '@brokkr/contract/stack.ts'
 import { z } from 'zod'
-import { count, rows, type Slot, type Slots } from './sql.ts'
+import { count, rows, type Slots } from './sql.ts'
 
-/** An insert with conflicts counts what it inserts and what it updates in two steps. Rows of several stacks are therefore locked before
- *  both, in the one order that everybody keeps; a single one needs no order. */
-const countsLocked = (agentId: Slot): string => `
+/** An insert with conflicts counts what it inserts and what it updates in two steps. What it counts in is therefore locked before both,
+ *  in the one order that everybody keeps; for a single stack too, or it would hold its status and wait for a count, while a report on
+ *  several of the same agent holds that count and waits for this status. */
+const countsLocked = (agentId: string): string => `
   counted as materialized (
     select m.stack_id from stack_summary m
-    where m.slot = summary_slot(${agentId}::uuid) and m.stack_id in (select stack_id from held) and (select count(*) from held) > 1
-    order by m.stack_id for no key update)`
+    where (m.stack_id, m.slot) in (select stack_id, summary_slot(${agentId}) from held) order by m.stack_id, m.slot for no key update)`
 
 const Accepted = z.object({ stack_id: z.string(), applied_seconds: z.number().nullable() })
 /** `applied_seconds`: of an object that is reported in the cluster for the first time, how long ago it was submitted, by our clock alone.
@@ -23,7 +23,7 @@ export const record = rows(
   held as materialized (
     select t.stack_id from agent join agent_targets t on t.agent_id = agent.id
     where t.stack_id in (select (r->>'stack_id')::uuid from jsonb_array_elements(${p.reports}::jsonb) r) order by t.stack_id for key share of t),
-  ${countsLocked(p.agent_id)},
+  ${countsLocked(`${p.agent_id}::uuid`)},
   before as materialized (select stack_id, object_id, phase from agent_stack_status where agent_id = ${p.agent_id}::uuid
     and stack_id in (select (r->>'stack_id')::uuid from jsonb_array_elements(${p.reports}::jsonb) r)),
   written as (
@@ -55,10 +55,11 @@ export const recordSkips = count(
   agent as materialized (select id from agents where id in (select agent_id from skips) order by id for share),
   held as materialized (
     select t.agent_id, t.stack_id from agent join agent_targets t on t.agent_id = agent.id
-    where (t.agent_id, t.stack_id) in (select agent_id, stack_id from skips) order by t.agent_id, t.stack_id for key share of t)
+    where (t.agent_id, t.stack_id) in (select agent_id, stack_id from skips) order by t.agent_id, t.stack_id for key share of t),
+  ${countsLocked('agent_id')}
   insert into agent_stack_status as s (agent_id, stack_id, epoch, rev, object_id, phase, code, message)
   select r.agent_id, r.stack_id, f.epoch, r.rev, r.object_id, 'failed', r.code, r.message
-  from skips r join held h on h.agent_id = r.agent_id and h.stack_id = r.stack_id cross join feed_state f
+  from skips r join held h on h.agent_id = r.agent_id and h.stack_id = r.stack_id cross join feed_state f cross join (select count(*) from counted) as locked
   order by r.agent_id, r.stack_id
   on conflict (agent_id, stack_id) do update set
     epoch = excluded.epoch, rev = excluded.rev, object_id = excluded.object_id, phase = 'failed', code = excluded.code, message = excluded.message,
@@ -105,7 +106,7 @@ export const markRemoved = count(
   held as materialized (
     select t.stack_id from agent join agent_targets t on t.agent_id = agent.id
     where t.stack_id in (select stack_id from gone) order by t.stack_id for key share of t),
-  ${countsLocked(p.agent_id)}
+  ${countsLocked(`${p.agent_id}::uuid`)}
   insert into agent_stack_status as s (agent_id, stack_id, epoch, rev, object_id, phase)
   select ${p.agent_id}::uuid, o.stack_id, f.epoch, k.last_sequence, o.id, 'removed'
   from gone o join stacks k on k.id = o.stack_id cross join feed_state f cross join (select count(*) from counted) as locked
