@@ -1,5 +1,5 @@
 // The bare loop: the same client reads, and batches of a thousand go into the table by one upsert over unnest, one in the air while the
-// next fills. No tracker, no positions, no metrics.
+// next fills. Arrays go in binary form, which is several times faster than the client's own. No tracker, no positions, no metrics.
 import { Consumer } from '@platformatic/kafka'
 import pg from 'pg'
 
@@ -23,6 +23,18 @@ let batch: Order[] = []
 let writing: Promise<unknown> = Promise.resolve()
 let read = 0
 let firstMs = 0
+/** One dimension, no nulls, elements of type text. */
+function textArray(values: readonly string[]): Buffer {
+  const array = Buffer.allocUnsafe(values.reduce((bytes, value) => bytes + 4 + Buffer.byteLength(value), 20))
+  for (const [at, number] of [1, 0, 25, values.length, 1].entries()) array.writeInt32BE(number, at * 4)
+  let end = 20
+  for (const value of values) {
+    const bytes = array.write(value, end + 4)
+    array.writeInt32BE(bytes, end)
+    end += 4 + bytes
+  }
+  return array
+}
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 for await (const message of stream) {
   firstMs ||= performance.now()
@@ -31,7 +43,7 @@ for await (const message of stream) {
   if (batch.length < 1000 && read < Number(countText)) continue
   await writing
   const rows = batch
-  writing = database.query({ name: 'upsert', text, values: columns.map((name) => rows.map((row) => textOf(row[name]))) })
+  writing = database.query({ name: 'upsert', text, values: columns.map((name) => textArray(rows.map((row) => textOf(row[name])))) })
   batch = []
   if (read === Number(countText)) break
 }

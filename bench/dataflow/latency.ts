@@ -10,9 +10,16 @@ import { transformations } from './payload.ts'
 
 const messages = Number(process.env['BENCH_LATENCY_MESSAGES'] ?? 300)
 
-export async function latencies(who: 'bare' | 'ours', broker: string, makeTopic: () => Promise<string>): Promise<number[]> {
+export interface LatencyDeps {
+  readonly broker: string
+  readonly makeTopic: () => Promise<string>
+  /** The path of a program by its name. */
+  readonly program: (name: string) => string
+}
+
+export async function latencies(who: 'bare' | 'ours', { broker, makeTopic, program }: LatencyDeps): Promise<number[]> {
   const [from, to] = [await makeTopic(), await makeTopic()]
-  const child = who === 'bare' ? bare(broker, from, to) : ours(broker, from, to)
+  const child = start(who === 'bare' ? [program('kafka-each'), broker, from, to] : [program('ours'), ...flow(broker, from, to)])
   const consumer = new Consumer({
     clientId: 'latency',
     groupId: `latency-${who}-${process.pid}`,
@@ -51,11 +58,10 @@ export async function latencies(who: 'bare' | 'ours', broker: string, makeTopic:
 }
 
 const start = (args: string[]) => spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] })
-const bare = (broker: string, from: string, to: string) => start([join(import.meta.dirname, '../bare/kafka-each.ts'), broker, from, to])
 
-function ours(broker: string, from: string, to: string) {
+function flow(broker: string, from: string, to: string): string[] {
   const file = join(tmpdir(), `latency-${process.pid}.json`)
   const part = (topic: string) => ({ type: 'kafka', config: { brokers: [broker], topic } })
   writeFileSync(file, JSON.stringify({ source: part(from), sink: part(to), transformations }))
-  return start([join(import.meta.dirname, 'ours.ts'), file, `latency-${process.pid}`, '1000000000'])
+  return [file, `latency-${process.pid}`, '1000000000']
 }

@@ -8,12 +8,13 @@ import { privatePostgres } from '@brokkr/testing/postgres.ts'
 import { Admin, Producer } from '@platformatic/kafka'
 import { type Measured, measure } from '../child.ts'
 import { percentile, tell } from '../figures.ts'
+import { bundled } from './bundled.ts'
 import { latencies } from './latency.ts'
 import { orderText, transformations } from './payload.ts'
 
 const count = Number(process.env['BENCH_MESSAGES'] ?? 200_000)
 const rounds = Number(process.env['BENCH_ROUNDS'] ?? 3)
-const here = import.meta.dirname
+const program = await bundled()
 const dir = mkdtempSync(join(tmpdir(), 'bench-dataflow-'))
 const [kafka, postgres] = [await privateKafka(), await privatePostgres({ fsync: true })]
 const broker = kafka.address.plaintext
@@ -27,14 +28,14 @@ const makeTopic = async (): Promise<string> => {
 }
 
 const orders = await makeTopic()
-const producer = new Producer({ clientId: 'bench', bootstrapBrokers: [broker] })
+const producer = new Producer({ clientId: 'bench', bootstrapBrokers: [broker], idempotent: true })
 for (let at = 0; at < count; at += 1000) {
   const messages = Array.from({ length: Math.min(1000, count - at) }, (_, one) => ({
     topic: orders,
     key: Buffer.from(String(at + one)),
     value: Buffer.from(orderText(at + one)),
   }))
-  await producer.send({ messages, acks: 1 })
+  await producer.send({ messages })
 }
 await producer.close()
 
@@ -51,9 +52,9 @@ const ours = (spec: object, until?: number): Promise<Run> => {
   const name = uniqueName('flow')
   const file = join(dir, `${name}.json`)
   writeFileSync(file, JSON.stringify(spec))
-  return run([join(here, 'ours.ts'), file, name, ...(until === undefined ? [] : [String(until)])])
+  return run([program('ours'), file, name, ...(until === undefined ? [] : [String(until)])])
 }
-const bare = (file: string, ...args: string[]): Promise<Run> => run([join(here, '../bare', file), ...args])
+const bare = (name: string, ...args: string[]): Promise<Run> => run([program(name), ...args])
 
 const kafkaPart = (topic: string) => ({ type: 'kafka', config: { brokers: [broker], topic } })
 const table = async (): Promise<string> => {
@@ -78,12 +79,12 @@ const captured = async (): Promise<{ table: string; slot: string; publication: s
 const chains: { readonly name: string; bare(): Promise<Run>; ours(): Promise<Run> }[] = [
   {
     name: 'kafka → filter, mask, timestamp → kafka',
-    bare: async () => bare('kafka-to-kafka.ts', broker, orders, await makeTopic(), String(count)),
+    bare: async () => bare('kafka-to-kafka', broker, orders, await makeTopic(), String(count)),
     ours: async () => ours({ source: kafkaPart(orders), sink: kafkaPart(await makeTopic()), transformations }),
   },
   {
     name: 'kafka → postgresql upsert',
-    bare: async () => bare('kafka-to-postgresql.ts', broker, orders, database.url, await table(), String(count)),
+    bare: async () => bare('kafka-to-postgresql', broker, orders, database.url, await table(), String(count)),
     ours: async () => {
       const sink = { type: 'postgresql', config: { connectionString: database.url, table: await table(), upsertMode: true } }
       return ours({ source: kafkaPart(orders), sink })
@@ -93,7 +94,7 @@ const chains: { readonly name: string; bare(): Promise<Run>; ours(): Promise<Run
     name: 'cdc → kafka',
     bare: async () => {
       const { slot, publication } = await captured()
-      return bare('cdc-to-kafka.ts', database.url, slot, publication, broker, await makeTopic(), String(count))
+      return bare('cdc-to-kafka', database.url, slot, publication, broker, await makeTopic(), String(count))
     },
     ours: async () => {
       const { table: name, slot, publication } = await captured()
@@ -130,7 +131,7 @@ for (const chain of chains.filter(({ name }) => wanted === undefined || name.inc
 }
 
 if (wanted === undefined || wanted === 'latency') {
-  const [plain, flow] = [await latencies('bare', broker, makeTopic), await latencies('ours', broker, makeTopic)]
+  const [plain, flow] = [await latencies('bare', { broker, makeTopic, program }), await latencies('ours', { broker, makeTopic, program })]
   const ratio = percentile(flow, 0.99) / percentile(plain, 0.99)
   tell('  10 msg/s, kafka → kafka (bare)', `p50 ${percentile(plain, 0.5).toFixed(1)} ms · p99 ${percentile(plain, 0.99).toFixed(1)} ms`)
   tell('  10 msg/s, kafka → kafka (ours)', `p50 ${percentile(flow, 0.5).toFixed(1)} ms · p99 ${percentile(flow, 0.99).toFixed(1)} ms`)

@@ -1,5 +1,5 @@
 // A flow in a process of its own, as the processor runs it, until everything that was there at its start is written and committed.
-// Prints its own seconds, from the first message read to the last commit.
+// Prints its own seconds, from the first message read to the last write that was acknowledged, as the bare loops do.
 import { readFileSync } from 'node:fs'
 import { normalise } from '@brokkr/contract/dataflow/normalise.ts'
 import { re2 } from '@brokkr/contract/dataflow/re2.ts'
@@ -35,7 +35,15 @@ const pipeline = new Pipeline(
       }
       return source
     },
-    openSink: ({ spec }, context) => openSink(spec, context),
+    openSink: ({ spec }, context) => {
+      const sink = openSink(spec, context)
+      const write = sink.write.bind(sink)
+      sink.write = async (...batch) => {
+        await write(...batch)
+        lastMs = performance.now()
+      }
+      return sink
+    },
   },
   { flow, identity, specHash: '', oneShots: {}, isBounded: until === undefined, allowLoopback: true, settings: defaultSettings },
 )
@@ -43,11 +51,9 @@ const running = pipeline.run()
 if (until !== undefined) {
   // A source without an end: stop once so many messages have ended.
   while (pipeline.progress({ pod: '', version: '' }).processedCount < Number(until)) await systemClock.sleep(10)
-  lastMs = performance.now()
   pipeline.stop()
 }
 const end = await running
-lastMs ||= performance.now()
 const { readCount, writtenCount } = pipeline.progress({ pod: '', version: '' })
 if (end.exitCode !== 0) throw new Error(end.reason)
 process.stdout.write(`${JSON.stringify({ seconds: (lastMs - firstMs) / 1000, read: readCount, written: writtenCount })}\n`)
