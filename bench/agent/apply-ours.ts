@@ -57,7 +57,6 @@ function startAgent() {
     }
     const map = new WantedMap()
     const outbox = new Outbox({ metrics })
-    let ended = 0
     const deployments: Deployments = new Deployments(
       {
         map: () => map,
@@ -71,7 +70,6 @@ function startAgent() {
         log,
         metrics,
         fightMs: () => 600_000,
-        onEnded: () => void ended++,
       },
       { concurrency: () => 10, attemptMs: () => 900_000, retryMaxMs: () => 300_000 },
     )
@@ -102,10 +100,8 @@ function startAgent() {
     }
     const lookAgain = async (): Promise<number> => {
       const startedMs = performance.now()
-      ended = 0
-      deployments.lookAtAll()
-      const isDone = () => ended >= stacks
-      while (!isDone()) await clock.sleep(5)
+      await deployments.resync(AbortSignal.timeout(600_000))
+      while (deployments.depth > 0) await clock.sleep(5)
       return (performance.now() - startedMs) / 1000
     }
     return { bring, lookAgain, stop }

@@ -26,6 +26,8 @@ export interface ApplySet {
   members: Member[]
   /** Further entries of the parent Secret, in plain bytes. */
   data: Record<string, Buffer>
+  /** Of the parent, as it was read. */
+  resourceVersion?: string | undefined
 }
 
 export interface ParentForm {
@@ -97,6 +99,7 @@ export function decodeApplySet(secret: KubeObject, form: Pick<ParentForm, 'tooli
     namespaces: sortedUnique([...annotated(NAMESPACES), ...members.map((member) => member.namespace).filter((text) => text !== '')]),
     members,
     data,
+    resourceVersion: secret.metadata.resourceVersion,
   }
 }
 

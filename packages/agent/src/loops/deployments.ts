@@ -21,6 +21,8 @@ import { type Outcome, stopped } from '../reconcile/outcome.ts'
 import { problemOfError } from '../reconcile/problem.ts'
 import { removeStack } from '../reconcile/remove.ts'
 import type { StackState } from '../reconcile/stack-parents.ts'
+import { surveyStacks } from '../reconcile/survey.ts'
+import { settledAs } from '../reconcile/untouched.ts'
 import { type RefusalCode, type WritePermit, WriteRefused } from '../write-permit.ts'
 import { type HistoryRecord, Removals } from './removals.ts'
 import { AttemptTimeout, StackQueue, type StackQueueOptions, Superseded, type Turn } from './stack-queue.ts'
@@ -133,7 +135,32 @@ export class Deployments {
     this.#removals.take(list)
   }
 
-  /** The slow full scan: the same turn for every stack. */
+  /** The slow full scan: what one list of everything proves untouched needs no look of its own. Tells how many do. */
+  async resync(signal: AbortSignal): Promise<number> {
+    const { reconcile, map, log, permit } = this.#deps
+    const { wanted, leaving } = map().levels
+    const quiet = permit.refusal === null ? [...wanted.keys()].filter((stackId) => this.#isQuiet(stackId)) : []
+    const untouched = await surveyStacks(reconcile, quiet, signal).catch((error: unknown) => {
+      signal.throwIfAborted()
+      log.debug('no survey of the stacks', { error: toError(error) })
+      return new Set<string>()
+    })
+    const open = [...wanted.keys(), ...leaving.keys()].filter((stackId) => !untouched.has(stackId))
+    for (const stackId of open) this.#queue.again(stackId)
+    return open.length
+  }
+
+  /** Brought about by this process, and nobody has given a reason to doubt it. */
+  #isQuiet(stackId: StackId): boolean {
+    const level = this.#level(stackId)
+    if (level.do !== 'run' || level.isHeld || level.stack.drift === 'off') return false
+    const { object, stack } = level
+    const isSuspected = (this.#suspicions.get(stackId)?.keys.size ?? 0) > 0
+    const isFought = this.#fights.resting(stackId, this.#deps.clock.monotonicMs()).size > 0
+    return !isSuspected && !isFought && this.#deps.reconcile.clean.isSettled(stackId, settledAs({ ...stack, object }))
+  }
+
+  /** The same turn for every stack. */
   lookAtAll(): number {
     const { wanted, leaving } = this.#deps.map().levels
     const all = [...wanted.keys(), ...leaving.keys()]

@@ -70,6 +70,7 @@ test('[A2] the same sequence again and again, by list, by frame and by resync, w
     if (round % 2 === 0) agent.list(...frames)
     else agent.live(...frames)
     agent.deployments.lookAtAll()
+    await agent.deployments.resync(new AbortController().signal)
     await waitFor('a look', () => agent.ended.length > looks)
   }
   expect(world.recorder.requests.filter(({ method, isDryRun }) => method !== 'GET' && !isDryRun)).toEqual([])

@@ -9,7 +9,7 @@ import { applyOwned, type OwnedItem, type OwnedReport } from './apply-owned.ts'
 import { seenOf } from './clean-marks.ts'
 import type { ReconcileDeps } from './deps.ts'
 import type { DesiredObject, DesiredRules } from './desired.ts'
-import { basisAfter, isSameSet, presentMembers } from './inventory.ts'
+import { basisAfter, isSameSet, presentMembers, unseenLeft } from './inventory.ts'
 import { type ListedMembers, listInScope } from './list-in-scope.ts'
 import { EARLIER_MANAGERS, FIELD_MANAGER, stableLabels } from './marks.ts'
 import { type DriftFound, type Outcome, stopped, touchedByApply, touchedByPrune, touchedHeld } from './outcome.ts'
@@ -69,7 +69,7 @@ export class Attempt {
     const mayWrite = !this.#isInForce || this.#task.drift === 'heal'
     const steps = mayWrite ? plan.steps.filter(isWritten).filter((step) => !verified.same.has(step)) : []
     const drift = driftOf(verified.changes, mayWrite)
-    const before = this.#standingBefore(plan)
+    const before = this.#standingBefore(plan, list)
     const wide = await this.#widen(mayWrite ? plan : { ...plan, steps: [] }, before)
     const { report, problems } = await this.#apply(steps)
     const objects = report.outcomes.map(touchedByApply)
@@ -112,10 +112,11 @@ export class Attempt {
   }
 
   /** Counted once per revision: an attempt that was cut short must not make the next one look harmless. */
-  #standingBefore({ deletes, standing }: Plan): number | null {
-    const { basis } = this.#settled.parent
+  #standingBefore({ deletes, standing, steps }: Plan, { incomplete }: ListedMembers): number | null {
+    const { basis, set } = this.#settled.parent
     if (basis?.object_id === this.#task.object.id) return basis.standing
-    return deletes.length > 0 ? standing : null
+    const unseen = unseenLeft({ inventory: set.members, steps, incomplete })
+    return deletes.length + unseen > 0 ? standing + unseen : null
   }
 
   /** What is about to exist is listed before it does. */

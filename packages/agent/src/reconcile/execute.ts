@@ -36,8 +36,9 @@ export async function applyStack(deps: ReconcileDeps, task: ApplyTask, signal: A
   const acting = actingFor(deps, tenant)
   if (!acting.ok) return stopped(acting.problem)
   const outcome = await attempt(acting.deps, task, { parent, desired: desired.objects, places, tenant }, signal)
-  if (outcome.phase === 'applied' && outcome.held === null && (outcome.drift?.isHealed ?? true))
-    deps.clean.settle(task.stackId, settledAs(task))
+  // A member beyond what is wanted still has to go: held back, or of a kind that could not be listed.
+  const isWhole = deps.members.membersOf(task.stackId).length === desired.objects.length
+  if (outcome.phase === 'applied' && isWhole && (outcome.drift?.isHealed ?? true)) deps.clean.settle(task.stackId, settledAs(task))
   return outcome
 }
 

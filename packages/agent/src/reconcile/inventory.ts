@@ -26,15 +26,22 @@ export function presentMembers({ inventory, steps, applied, pruned, spared, inco
   const listed = new Set(desired.map(identityKey))
   const left = [...pruned.filter(({ action }) => action !== 'deleted').map(({ uid }) => uid), ...spared.map(({ metadata }) => metadata.uid)]
   const going = new Set(left.filter((uid) => uid !== undefined))
-  const isUnseen = (member: Member) =>
-    incomplete.some(
-      ({ kind, namespace }) => groupKindText(kind) === groupKindText(member) && (namespace === '' || namespace === member.namespace),
-    )
   // A spared one may be known by name alone, as after a crash between writing it and noting its uid.
   const sparedKeys = new Set(spared.map((object) => identityKey(identityOf(object))))
   const mayStand = (member: Member) =>
-    (member.uid !== undefined && going.has(member.uid)) || sparedKeys.has(identityKey(member)) || isUnseen(member)
+    (member.uid !== undefined && going.has(member.uid)) || sparedKeys.has(identityKey(member)) || isUnseen(member, incomplete)
   return [...desired, ...inventory.filter((member) => !listed.has(identityKey(member)) && mayStand(member))]
+}
+
+const isUnseen = (member: Member, incomplete: AfterAttempt['incomplete']): boolean =>
+  incomplete.some(
+    ({ kind, namespace }) => groupKindText(kind) === groupKindText(member) && (namespace === '' || namespace === member.namespace),
+  )
+
+/** Members that the revision does not want and that nobody could look at: they count as standing until somebody can. */
+export function unseenLeft({ inventory, steps, incomplete }: Pick<AfterAttempt, 'inventory' | 'steps' | 'incomplete'>): number {
+  const wanted = new Set(steps.map(({ desired }) => desired.key))
+  return inventory.filter((member) => !wanted.has(identityKey(member)) && isUnseen(member, incomplete)).length
 }
 
 /** While something that the revision dropped is left, held back or out of sight, it is looked for again; null: nothing is. */

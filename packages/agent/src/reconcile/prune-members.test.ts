@@ -332,11 +332,12 @@ test('[A52] kinds of an aggregated API whose discovery fails are not pruned, and
   namespace = await plane.namespace()
   agent = await startAgentWorld(world)
   const group = newGroup()
-  const widget = { apiVersion: `${group}/v1`, kind: 'Widget', metadata: { name: 'w', namespace } }
+  const widget = (name: string) => ({ apiVersion: `${group}/v1`, kind: 'Widget', metadata: { name, namespace } })
   agent.list(put(1, 1, manifest(widgetDefinition(group))))
   await agent.reported(1, 'applied', 1)
-  agent.live(put(2, 1, manifest(widget, map('a'), map('b'), map('goes'))))
-  await agent.reported(2, 'applied', 1)
+  const unwatched = { drift: 'off' } as const
+  agent.live(put(2, 1, manifest(widget('w'), map('a'), map('b'), map('goes'))), put(3, 1, manifest(widget('v'), map('c')), unwatched))
+  await Promise.all([agent.reported(2, 'applied', 1), agent.reported(3, 'applied', 1)])
   const service = `/apis/apiregistration.k8s.io/v1/apiservices/v1.${group}`
   const merge = { contentType: 'application/merge-patch+json' }
   await waitFor('the group to be registered', async () => (await plane.api('GET', service)).status === 200)
@@ -348,8 +349,8 @@ test('[A52] kinds of an aggregated API whose discovery fails are not pruned, and
     return (await agent.deps.kube.discovery.failedGroups()).has(group) && (await plane.api('GET', `/apis/${group}/v1`)).status === 503
   }
   await waitFor('discovery of the group to fail', isAway, { limitMs: 60_000 })
-  agent.live(put(2, 2, manifest(map('a', { x: '2' }), map('b'))))
-  await agent.reported(2, 'applied', 2)
+  agent.live(put(2, 2, manifest(map('a', { x: '2' }), map('b'))), put(3, 2, manifest(map('c')), unwatched))
+  await Promise.all([agent.reported(2, 'applied', 2), agent.reported(3, 'applied', 2)])
   expect((await find('a'))?.data).toEqual({ x: '2' })
   expect(deleted()).toEqual(['goes'])
   // Nor was it forgotten: once the group answers again, it goes.
@@ -360,7 +361,9 @@ test('[A52] kinds of an aggregated API whose discovery fails are not pruned, and
     return !(await agent.deps.kube.discovery.failedGroups()).has(group)
   }
   await waitFor('the group to answer', isBack, { limitMs: 60_000 })
-  await waitFor('the widget to go', () => (agent.deployments.lookAtAll(), deleted().includes('w')), { limitMs: 60_000, everyMs: 500 })
+  const resync = () => agent.deployments.resync(new AbortController().signal)
+  const areGone = async () => (await resync(), deleted().includes('w') && deleted().includes('v'))
+  await waitFor('the widgets to go', areGone, { limitMs: 60_000, everyMs: 500 })
   await agent.stop()
   await plane.stop()
 }, 180_000)

@@ -55,6 +55,8 @@ export class StackParents {
   readonly #at: { namespace: string; agentId: string; tooling: string; savesManifests: boolean }
 
   readonly #unsaved = new Set<string>()
+  /** Of each parent, as we last read or wrote it. */
+  readonly #versions = new Map<string, string>()
 
   constructor(deps: { kube: Kube; clock: Clock }, at: { namespace: string; agentId: string; tooling: string; savesManifests: boolean }) {
     this.#deps = deps
@@ -68,6 +70,7 @@ export class StackParents {
   /** An empty set when there is no parent yet. Throws ForeignApplySet for one that is not ours. */
   async read(stackId: string, signal: AbortSignal): Promise<StackParent & { readonly exists: boolean }> {
     const set = await readApplySet(this.#deps, this.#parentAt(stackId), this.#form(stackId), { signal })
+    this.#note(stackId, set?.resourceVersion)
     if (set) return { ...parentOf(set), state: stateOf(set), exists: true }
     return { ...parentOf(emptyApplySet(this.#parentAt(stackId))), exists: false }
   }
@@ -82,19 +85,37 @@ export class StackParents {
 
   /** Only their ids, read by metadata: what stands in the cluster under our name. */
   async owned(signal: AbortSignal): Promise<Set<string>> {
+    return new Set((await this.#versionsNow(signal)).keys())
+  }
+
+  /** Those that nobody has touched since this process did. */
+  async unchanged(signal: AbortSignal): Promise<Set<string>> {
+    const now = await this.#versionsNow(signal)
+    return new Set(
+      [...now].filter(([stackId, version]) => version !== undefined && this.#versions.get(stackId) === version).map(([id]) => id),
+    )
+  }
+
+  async #versionsNow(signal: AbortSignal): Promise<Map<string, string | undefined>> {
     const labelSelector = `${selectorOf({ [OWNER_LABEL]: this.#at.agentId })},${ID_LABEL}`
     const { items } = await this.#deps.kube.list(
       { apiVersion: 'v1', kind: 'Secret' },
       { namespace: this.#at.namespace, labelSelector, metadataOnly: true, signal },
     )
-    const names = items.map(({ metadata }) => metadata.name).filter((name) => name.startsWith(prefix))
-    return new Set(names.map((name) => name.slice(prefix.length)))
+    const parents = items.map(({ metadata }) => metadata).filter(({ name }) => name.startsWith(prefix))
+    return new Map(parents.map(({ name, resourceVersion }) => [name.slice(prefix.length), resourceVersion]))
+  }
+
+  #note(stackId: string, resourceVersion: string | undefined): void {
+    if (resourceVersion === undefined) this.#versions.delete(stackId)
+    else this.#versions.set(stackId, resourceVersion)
   }
 
   /** Members only; the revision in force stays what it was. */
   async save(stackId: string, set: ApplySet, signal: AbortSignal): Promise<void> {
     const call = { fieldManager: FIELD_MANAGER }
-    await retrying(this.#deps, API_RETRY, () => saveApplySet(this.#deps, set, this.#form(stackId), call), signal)
+    const saved = await retrying(this.#deps, API_RETRY, () => saveApplySet(this.#deps, set, this.#form(stackId), call), signal)
+    this.#note(stackId, saved.metadata.resourceVersion)
   }
 
   /** Stacks whose manifest is too large to be kept along. */
@@ -119,6 +140,7 @@ export class StackParents {
 
   async remove(stackId: string): Promise<void> {
     await removeApplySet(this.#deps, this.#parentAt(stackId))
+    this.#note(stackId, undefined)
     this.#unsaved.delete(stackId)
   }
 

@@ -33,4 +33,5 @@ export async function isUntouched(deps: ReconcileDeps, task: ApplyTask, parent: 
 }
 
 /** What must be the same for nothing to be left to do. */
-export const settledAs = ({ object, rev, drift }: ApplyTask): string => `${object.id} ${rev} ${drift}`
+export const settledAs = ({ object, rev, drift }: Pick<ApplyTask, 'rev' | 'drift'> & { object: { id: string } }): string =>
+  `${object.id} ${rev} ${drift}`
