@@ -1,7 +1,7 @@
 // The connections to one API server. TLS material may change while we run: the next request then goes over new connections, and
 // running watches keep theirs until they end by themselves.
 import type { Clock } from '@brokkr/runtime/clock.ts'
-import { Agent } from 'undici'
+import Agent from 'undici/lib/dispatcher/agent.js'
 import { KubeError } from './api-error.ts'
 import type { Credentials, TlsFacts } from './credentials.ts'
 import type { KubeConfig } from './kube-config.ts'

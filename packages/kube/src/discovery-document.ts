@@ -11,11 +11,11 @@ export interface ServedKinds {
 const RESOURCES_MAX = 20_000
 
 /** Undefined when the server answered in the old form. */
-export function readAggregated(core: unknown, groups: unknown): ServedKinds | undefined {
-  if (textAt(core, 'kind') !== 'APIGroupDiscoveryList' || textAt(groups, 'kind') !== 'APIGroupDiscoveryList') return undefined
+export function readAggregated(document: unknown): ServedKinds | undefined {
+  if (textAt(document, 'kind') !== 'APIGroupDiscoveryList') return undefined
   const resources: Resource[] = []
   const failedGroups = new Set<string>()
-  for (const row of [...rowsAt(core, 'items'), ...rowsAt(groups, 'items')]) {
+  for (const row of rowsAt(document, 'items')) {
     const group = textAt(row, 'metadata', 'name') ?? ''
     for (const version of rowsAt(row, 'versions')) {
       // Stale: the server behind an aggregated group does not answer; what is listed, if anything, is from before.
@@ -38,18 +38,18 @@ function resourceOf(group: string, version: string, entry: Fields): Resource {
   }
 }
 
-/** `fetch` gives undefined for a group version that does not answer. */
-export async function readLegacy(core: unknown, groups: unknown, fetch: (path: string) => Promise<unknown>): Promise<ServedKinds> {
+/** The document lists versions (the core group) or groups; `fetch` gives undefined for a group version that does not answer. */
+export async function readLegacy(document: unknown, fetch: (path: string) => Promise<unknown>): Promise<ServedKinds> {
   const wanted = [
-    ...texts(valueAt(core, 'versions')).map((version) => ({ group: '', version })),
-    ...rowsAt(groups, 'groups').flatMap((row) => versionsOf(row).map((version) => ({ group: textAt(row, 'name') ?? '', version }))),
+    ...texts(valueAt(document, 'versions')).map((version) => ({ group: '', version })),
+    ...rowsAt(document, 'groups').flatMap((row) => versionsOf(row).map((version) => ({ group: textAt(row, 'name') ?? '', version }))),
   ]
   const failedGroups = new Set<string>()
   const lists = await Promise.all(
     wanted.map(async ({ group, version }) => {
-      const document = await fetch(`${group === '' ? '/api' : '/apis'}/${apiVersionOf(group, version)}`)
-      if (textAt(document, 'kind') !== 'APIResourceList') failedGroups.add(group)
-      return legacyResources(group, version, rowsAt(document, 'resources'))
+      const list = await fetch(`${group === '' ? '/api' : '/apis'}/${apiVersionOf(group, version)}`)
+      if (textAt(list, 'kind') !== 'APIResourceList') failedGroups.add(group)
+      return legacyResources(group, version, rowsAt(list, 'resources'))
     }),
   )
   return { resources: lists.flat().slice(0, RESOURCES_MAX), failedGroups }

@@ -1,5 +1,6 @@
-// Which kinds the API server serves and under which paths. Asked once, kept, asked again when a kind is missing. An aggregated group
-// that fails costs only itself: its kinds answer "failed", all others work on.
+// Which kinds the API server serves and under which paths. Asked once, kept, asked again when a kind is missing; the core group and all
+// others apart, because most calls need one of the two. An aggregated group that fails costs only itself: its kinds answer "failed", all
+// others work on.
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import { hasReason, KubeError } from './api-error.ts'
 import { readAggregated, readLegacy, type ServedKinds } from './discovery-document.ts'
@@ -27,26 +28,32 @@ interface Known {
   atMs: number
 }
 
+interface Half {
+  readonly path: '/api' | '/apis'
+  known: Known | undefined
+  running: Promise<Known> | undefined
+}
+
 /** Misses within this time are answered from what is known: a loop over a missing kind must not turn into a load of lookups. */
 const MISS_REFRESH_MS = 250
 
 export function createDiscovery(deps: { transport: Transport; clock: Clock }): Discovery {
-  let known: Known | undefined
-  let running: Promise<Known> | undefined
+  const core: Half = { path: '/api', known: undefined, running: undefined }
+  const groups: Half = { path: '/apis', known: undefined, running: undefined }
   const etags = new Map<string, { etag: string; value: unknown }>()
 
-  function refresh(): Promise<Known> {
+  function refresh(half: Half): Promise<Known> {
     // One lookup for all who ask at once; it is nobody's in particular, so no single caller's signal ends it.
-    running ??= load().finally(() => {
-      running = undefined
+    half.running ??= load(half).finally(() => {
+      half.running = undefined
     })
-    return running
+    return half.running
   }
 
-  async function load(): Promise<Known> {
-    const kinds = await loadKinds((path, accept) => fetchDocument(path, accept))
-    known = { kinds, ...index(kinds.resources), atMs: deps.clock.monotonicMs() }
-    return known
+  async function load(half: Half): Promise<Known> {
+    const kinds = await loadKinds((path, accept) => fetchDocument(path, accept), half.path)
+    half.known = { kinds, ...index(kinds.resources), atMs: deps.clock.monotonicMs() }
+    return half.known
   }
 
   async function fetchDocument(path: string, accept: string): Promise<unknown> {
@@ -68,15 +75,18 @@ export function createDiscovery(deps: { transport: Transport; clock: Clock }): D
     }
   }
 
-  async function current(signal: AbortSignal | undefined): Promise<Known> {
-    return known ?? (await untilAborted(refresh(), signal))
+  async function current(half: Half, signal: AbortSignal | undefined): Promise<Known> {
+    return half.known ?? (await untilAborted(refresh(half), signal))
   }
 
+  const both = (signal: AbortSignal | undefined): Promise<Known[]> => Promise.all([current(core, signal), current(groups, signal)])
+
   async function find(pick: (from: Known) => Resource | undefined, group: string, name: string, signal?: AbortSignal): Promise<Resource> {
-    let now = await current(signal)
+    const half = group === '' ? core : groups
+    let now = await current(half, signal)
     const hit = pick(now)
     if (hit) return hit
-    if (deps.clock.monotonicMs() - now.atMs >= MISS_REFRESH_MS) now = await untilAborted(refresh(), signal)
+    if (deps.clock.monotonicMs() - now.atMs >= MISS_REFRESH_MS) now = await untilAborted(refresh(half), signal)
     const found = pick(now)
     if (found) return found
     if (now.kinds.failedGroups.has(group))
@@ -98,9 +108,9 @@ export function createDiscovery(deps: { transport: Transport; clock: Clock }): D
         signal,
       ),
     resolveGroupKind: (kind, signal) => find((from) => from.preferred.get(groupKindText(kind)), kind.group, groupKindText(kind), signal),
-    all: async (signal) => (await current(signal)).kinds.resources,
-    failedGroups: async (signal) => (await current(signal)).kinds.failedGroups,
-    refresh: async (signal) => void (await untilAborted(refresh(), signal)),
+    all: async (signal) => (await both(signal)).flatMap(({ kinds }) => kinds.resources),
+    failedGroups: async (signal) => new Set((await both(signal)).flatMap(({ kinds }) => [...kinds.failedGroups])),
+    refresh: async (signal) => void (await untilAborted(Promise.all([refresh(core), refresh(groups)]), signal)),
   }
 }
 
@@ -121,14 +131,14 @@ type Fetch = (path: string, accept: string) => Promise<unknown>
 const AGGREGATED =
   'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json'
 
-async function loadKinds(fetch: Fetch): Promise<ServedKinds> {
-  const [core, groups] = await Promise.all([fetch('/api', AGGREGATED), fetch('/apis', AGGREGATED)])
-  return readAggregated(core, groups) ?? (await loadLegacy(fetch, core, groups))
+async function loadKinds(fetch: Fetch, path: Half['path']): Promise<ServedKinds> {
+  const document = await fetch(path, AGGREGATED)
+  return readAggregated(document) ?? (await loadLegacy(fetch, document))
 }
 
 /** Servers before 1.27 answer with the old documents: one more request per group and version. */
-async function loadLegacy(fetch: Fetch, core: unknown, groups: unknown): Promise<ServedKinds> {
-  return readLegacy(core, groups, async (path) => {
+async function loadLegacy(fetch: Fetch, document: unknown): Promise<ServedKinds> {
+  return readLegacy(document, async (path) => {
     try {
       return await fetch(path, 'application/json')
     } catch (error) {

@@ -1,5 +1,6 @@
 // One request and its whole answer, gathered as it arrives. No stream and no signal of its own is made for it: most calls are small,
 // and there are many of them.
+import { gunzipSync } from 'node:zlib'
 import type { Dispatcher } from 'undici'
 import type { Answer } from './answer-error.ts'
 
@@ -30,6 +31,9 @@ export function createExchanges(ending: AbortSignal): Exchanges {
     },
   }
 }
+
+/** Large pieces: putting thousands of small ones together costs more than unpacking them. */
+const UNPACK_BYTES = 256 * 1024
 
 class Exchange implements Dispatcher.DispatchHandler {
   readonly answer: Promise<Answer>
@@ -82,11 +86,25 @@ class Exchange implements Dispatcher.DispatchHandler {
   onResponseEnd(): void {
     const [first] = this.#chunks
     const bytes = this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks, this.#bytes)
-    this.#end(() => this.#resolve({ status: this.#status, headers: this.#headers, text: bytes.toString('utf8') }))
+    try {
+      const text = this.#headers['content-encoding'] === 'gzip' ? this.#unpack(bytes) : bytes.toString('utf8')
+      this.#end(() => this.#resolve({ status: this.#status, headers: this.#headers, text }))
+    } catch (error) {
+      this.#end(() => this.#reject(error as Error))
+    }
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.#end(() => this.#reject(error))
+  }
+
+  /** The bound holds for what comes out as well. */
+  #unpack(bytes: Buffer): string {
+    try {
+      return gunzipSync(bytes, { maxOutputLength: this.#limits.bytesMax, chunkSize: UNPACK_BYTES }).toString('utf8')
+    } catch (error) {
+      throw error instanceof RangeError ? this.#limits.tooLarge() : error
+    }
   }
 
   /** Whatever comes first is the end of it. */

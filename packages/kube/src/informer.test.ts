@@ -226,14 +226,17 @@ test('selectors and metadata alone: only what is asked for is kept, and leaving 
   await informer.stop()
 })
 
-test('garbage on a watch leads to a new list, and content is right afterwards', async () => {
+test.each([
+  ['in pages', false],
+  ['as a stream', true],
+])('garbage on a watch leads to a new list (%s), and content is right afterwards', async (_how, streamLists) => {
   const at = await cluster({ controllers: false })
   const kube = await openTestKube(at)
   const namespace = await at.namespace()
   const between = await meddler(at)
   const informer = startInformer(
     { kube: openClosing(between.config), clock, log },
-    { kind: CONFIG_MAP, namespace, project: versionOf, backoff },
+    { kind: CONFIG_MAP, namespace, project: versionOf, backoff, streamLists },
   )
   const heard = listener(informer)
   await informer.whenSynced()
@@ -245,8 +248,11 @@ test('garbage on a watch leads to a new list, and content is right afterwards', 
     '[]\n',
     '{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}\n',
   ]
+  let opened = 0
   for (const [round, bytes] of rubbish.entries()) {
+    await waitFor('a watch to spoil', () => between.opened() > opened)
     const { lists } = informer
+    opened = between.opened()
     between.spoil(bytes)
     await kube.create(configMap(namespace, `c${round}`))
     await waitFor('another list', () => informer.lists > lists)

@@ -21,7 +21,7 @@ export interface InformerOptions<T> extends Selection {
   /** A watch on which nothing came for so long is taken for dead. The server sends a bookmark about once a minute. */
   idleMs?: number | undefined
   backoff?: BackoffPolicy | undefined
-  /** Lists come as a stream of events where the server can; default true. */
+  /** Lists come as a stream of events where the server can; default false. */
   streamLists?: boolean | undefined
 }
 
@@ -64,7 +64,7 @@ export class Informer<T> {
     this.#deps = deps
     this.#options = options
     this.#cache = new InformerCache(options.project ?? ((object) => object as T))
-    this.#streams = options.streamLists !== false
+    this.#streams = options.streamLists === true
     this.#running = this.#run()
   }
 

@@ -30,7 +30,7 @@ export interface Selection {
 }
 
 export interface ListOptions extends CallOptions, Selection {
-  /** Objects per request, default 500. */
+  /** Objects per request; default 500 at first, then as many as make about a million characters. */
   pageSize?: number | undefined
   resourceVersion?: string | undefined
 }

@@ -1,36 +1,46 @@
-// A list in pages. A page that is too large for us is asked for again in halves, so that one fat namespace does not end everything.
+// A list in pages. A page that is too large for us is asked for again in halves, so that one fat namespace does not end everything. While
+// a page is decoded the next one is under way already: the server works on it as we do on ours.
 import { type Answer, notTheApiServer } from './answer-error.ts'
 import { hasReason, KubeError } from './api-error.ts'
 import { fieldsAt, textAt, valueAt } from './fields.ts'
 import { decodeJson } from './json.ts'
 import type { KubeList, ListOptions } from './kube.ts'
+import { continueOf, nextLimit, PAGE_SIZE } from './list-page.ts'
 import type { Kind, KubeObject } from './object.ts'
 import { collectionPath, type Resource, withQuery } from './paths.ts'
 
 export interface ListDeps {
-  send(request: { method: 'GET'; path: string; accept?: string }): Promise<Answer>
+  send(request: { method: 'GET'; path: string; accept?: string; headers: Record<string, string> }): Promise<Answer>
   resolve(): Promise<Resource>
 }
-
-export const PAGE_SIZE = 500
 
 export async function* listPages(deps: ListDeps, kind: Kind, options: ListOptions): AsyncGenerator<KubeList> {
   const collection = collectionPath(await deps.resolve(), options.namespace)
   let limit = options.pageSize ?? PAGE_SIZE
   let next: string | undefined
+  let coming = fetchPage(deps, collection, options, limit, next)
   for (;;) {
-    const page = await fetchPage(deps, collection, options, limit, next)
-    if (page === 'too large') {
+    const answer = await coming
+    if (answer === 'too large') {
       limit = Math.ceil(limit / 2)
+      coming = fetchPage(deps, collection, options, limit, next)
       continue
     }
-    next = textAt(page, 'metadata', 'continue') || undefined
+    next = continueOf(answer.text)
+    if (options.pageSize === undefined) limit = nextLimit(limit, answer.text.length)
+    // At most one page ahead, and asked for before this one is decoded.
+    if (next) coming = fetchPage(deps, collection, options, limit, next)
+    // Its failure is thrown when its turn comes, not as one that nobody handles.
+    coming.catch(() => undefined)
+    const page = decodeList(answer)
     yield { resourceVersion: textAt(page, 'metadata', 'resourceVersion') ?? '', items: itemsOf(page, kind) }
     if (!next) return
   }
 }
 
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json'
+/** Lists shrink to a tenth, and packing costs the server less than sending the rest in the small pieces it sends. */
+const PACKED = { 'accept-encoding': 'gzip' }
 
 async function fetchPage(
   deps: ListDeps,
@@ -38,12 +48,12 @@ async function fetchPage(
   options: ListOptions,
   limit: number,
   next: string | undefined,
-): Promise<unknown> {
+): Promise<Answer | 'too large'> {
   const { labelSelector, fieldSelector } = options
   const resourceVersion = next ? undefined : options.resourceVersion
   const path = withQuery(collection, { limit, continue: next, labelSelector, fieldSelector, resourceVersion })
   try {
-    return decodeList(await deps.send({ method: 'GET', path, ...(options.metadataOnly ? { accept: METADATA_ONLY } : {}) }))
+    return await deps.send({ method: 'GET', path, headers: PACKED, ...(options.metadataOnly ? { accept: METADATA_ONLY } : {}) })
   } catch (error) {
     if (limit > 1 && hasReason(error, 'AnswerTooLarge')) return 'too large'
     throw error

@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { manualClock } from '@brokkr/testing/clock.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { KubeError } from './api-error.ts'
@@ -103,6 +104,27 @@ test('a stream cut within an event, and one that falls silent, are told', async 
     reason: 'TimedOut',
     message: expect.stringContaining('nothing came for 100 ms') as string,
   })
+})
+
+test('a packed list is unpacked; one that unpacks to more than the bound is asked for in halves; one that is broken is an error', async () => {
+  const asked: (string | null)[] = []
+  const list = (items: number) => ({ metadata: { resourceVersion: '1' }, items: Array.from({ length: items }, () => ({ metadata: {} })) })
+  const bodies: Record<string, Buffer> = {
+    good: gzipSync(JSON.stringify(list(2))),
+    broken: gzipSync(JSON.stringify(list(2))).fill(7, 10, 20),
+    bomb: gzipSync(Buffer.alloc(70 * 1024 * 1024, ' ')),
+  }
+  const { config } = await strangeServer((request, response) => {
+    const query = new URL(request.url ?? '', 'http://x').searchParams
+    asked.push(query.get('limit'))
+    response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' })
+    response.end(query.get('limit') === '1' ? bodies['good'] : bodies[query.get('labelSelector') ?? ''])
+  })
+  const kube = open(config)
+  expect((await kube.list(KIND, { labelSelector: 'good' })).items).toHaveLength(2)
+  expect(await errorOf(kube.list(KIND, { labelSelector: 'broken' }))).toMatchObject({ reason: 'Unreachable' })
+  expect((await kube.list(KIND, { labelSelector: 'bomb', pageSize: 4 })).items).toHaveLength(2)
+  expect(asked).toEqual(['500', '500', '4', '2', '1'])
 })
 
 test('a server that never answers, answers half, or is gone', async () => {

@@ -4,6 +4,7 @@ import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Dispatcher } from 'undici'
 import { type Answer, errorOfAnswer } from './answer-error.ts'
 import { KubeError } from './api-error.ts'
+import { Body } from './body.ts'
 import { createConnections } from './connections.ts'
 import type { Credentials } from './credentials.ts'
 import { type Deadline, startDeadline } from './deadline.ts'
@@ -31,7 +32,7 @@ export interface Send {
 export interface OpenAnswer {
   status: number
   headers: Answer['headers']
-  body: Dispatcher.ResponseData['body']
+  body: Body
   /** Must be called when the body is read or given up. */
   close(): void
 }
@@ -125,25 +126,31 @@ export function createTransport(deps: TransportDeps, options: TransportOptions):
     const deadline = startDeadline(request.timeoutMs ?? options.timeoutMs, [request.signal, deps.signal])
     try {
       const first = await begin(request, deadline)
-      const { statusCode, headers, body } = first.statusCode === 401 ? await beginAgain(first, request, deadline) : first
-      if (statusCode >= 300)
-        await refuse(what(request), { status: statusCode, headers, text: await readText(what(request), body, options.answerBytesMax) })
+      const { status, headers, body } = first.status === 401 ? await beginAgain(first, request, deadline) : first
+      if (status >= 300) await refuse(what(request), { status, headers, text: await readText(what(request), body, options.answerBytesMax) })
       deadline.lift()
-      return { status: statusCode, headers, body, close: () => closeBody(body, deadline) }
+      return { status, headers, body, close: () => closeBody(body, deadline) }
     } catch (error) {
       deadline.clear()
       throw errorOfSend(what(request), deadline.timedOut ? timedOut(request, deadline, error) : error, [request.signal, deps.signal])
     }
   }
 
-  async function begin(request: Send, deadline: Deadline): Promise<Dispatcher.ResponseData> {
+  async function begin(request: Send, deadline: Deadline): Promise<Begun> {
     const { agent, call } = await prepare(request)
-    return agent.request({ ...call, origin, signal: deadline.signal })
+    const body = new Body()
+    const abort = (): void => body.close(deadline.signal.reason as Error)
+    if (deadline.signal.aborted) abort()
+    else {
+      deadline.signal.addEventListener('abort', abort, { once: true })
+      agent.dispatch(call, body)
+    }
+    return { ...(await body.head), body }
   }
 
-  async function beginAgain(refused: Dispatcher.ResponseData, request: Send, deadline: Deadline): Promise<Dispatcher.ResponseData> {
+  async function beginAgain(refused: Begun, request: Send, deadline: Deadline): Promise<Begun> {
     if (!(await deps.credentials.renew())) return refused
-    await refused.body.dump()
+    refused.body.close(new Error('refused'))
     connections.recheck()
     return begin(request, deadline)
   }
@@ -154,11 +161,11 @@ export function createTransport(deps: TransportDeps, options: TransportOptions):
   return { send, open, close: () => connections.close() }
 }
 
-/** Gives the connection up as well: nobody knows how much of an endless body is still to come. */
-function closeBody(body: Dispatcher.ResponseData['body'], deadline: Deadline): void {
+type Begun = Omit<OpenAnswer, 'close'>
+
+function closeBody(body: Body, deadline: Deadline): void {
   deadline.clear()
-  body.on('error', () => undefined)
-  body.destroy()
+  body.close(new Error('no longer wanted'))
 }
 
 function headersOf(
@@ -187,17 +194,19 @@ function impersonationHeaders(as: Impersonation): Record<string, string | string
   }
 }
 
-async function readText(what: string, body: Dispatcher.ResponseData['body'], bytesMax: number): Promise<string> {
+async function readText(what: string, body: Body, bytesMax: number): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
-  for await (const chunk of body as AsyncIterable<Buffer>) {
+  for await (const chunk of body) {
     bytes += chunk.length
-    // Leaving the loop destroys the body and with it the connection.
-    if (bytes > bytesMax)
-      throw new KubeError(`${what}: the answer is larger than ${bytesMax} bytes; ask for smaller pages`, { reason: 'AnswerTooLarge' })
+    if (bytes > bytesMax) {
+      const error = new KubeError(`${what}: the answer is larger than ${bytesMax} bytes`, { reason: 'AnswerTooLarge' })
+      body.close(error)
+      throw error
+    }
     chunks.push(chunk)
   }
-  return chunks.length === 1 ? (chunks[0] as Buffer).toString('utf8') : Buffer.concat(chunks, bytes).toString('utf8')
+  return Buffer.concat(chunks, bytes).toString('utf8')
 }
 
 /** Whoever aborted gets his own reason back; everything else becomes a KubeError. */

@@ -1,11 +1,11 @@
 // A watch as an async iterator: one HTTP answer without an end, one event per line. It follows one connection; healing is the informer's.
 import { errorOfStatus, notTheApiServer } from './answer-error.ts'
 import { KubeError } from './api-error.ts'
-import { isFields, textAt, valueAt } from './fields.ts'
+import { isFields, textAt } from './fields.ts'
 import { decodeJson } from './json.ts'
 import type { WatchEvent, WatchOptions } from './kube.ts'
 import { LineSplitter, LineTooLong } from './lines.ts'
-import type { Kind } from './object.ts'
+import type { Fields, Kind } from './object.ts'
 import { collectionPath, type Resource, withQuery } from './paths.ts'
 import type { OpenAnswer } from './transport.ts'
 
@@ -26,9 +26,9 @@ export async function* watchEvents(deps: WatchDeps, kind: Kind, options: WatchOp
   try {
     if (!/json/.test(String(answer.headers['content-type'] ?? ''))) throw notTheApiServer(what, { ...answer, text: '' })
     options.onOpen?.()
-    for await (const chunk of answer.body as AsyncIterable<Buffer>) {
+    for (let chunks = await answer.body.take(); chunks; chunks = await answer.body.take()) {
       idle.touch()
-      for (const line of lines.push(chunk)) yield eventOf(what, line, kind)
+      for (const chunk of chunks) for (const line of lines.push(chunk)) yield eventOf(what, line, kind)
     }
     if (lines.pendingBytes > 0) throw new KubeError(`${what}: the stream ended within an event`, { reason: 'Unreachable' })
   } catch (error) {
@@ -56,7 +56,7 @@ function startIdleTimer(idleMs: number | undefined, answer: OpenAnswer): { touch
   let expired = false
   const timer = setTimeout(() => {
     expired = true
-    answer.body.destroy(new Error('idle'))
+    answer.body.close(new Error('idle'))
   }, idleMs ?? 0)
   if (idleMs === undefined) clearTimeout(timer)
   return {
@@ -77,8 +77,7 @@ function eventOf(what: string, line: string, kind: Kind): WatchEvent {
   } catch (cause) {
     throw new KubeError(`${what}: an event of ${line.length} characters is not JSON`, { reason: 'BadAnswer', cause })
   }
-  const type = valueAt(event, 'type')
-  const object = valueAt(event, 'object')
+  const { type, object } = isFields(event) ? event : ({} as Fields)
   if (type === 'ERROR') throw errorOfStatus(what, object)
   if (!TYPES.has(type) || !isFields(object) || !isFields(object['metadata']))
     throw new KubeError(`${what}: ${JSON.stringify(textAt(event, 'type') ?? null)} is not an event we know`, { reason: 'BadAnswer' })

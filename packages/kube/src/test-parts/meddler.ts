@@ -8,7 +8,8 @@ export async function meddler(cluster: {
   url: string
   caPem: string
   token: string
-}): Promise<{ config: KubeConfig; spoil(bytes: string): void }> {
+}): Promise<{ config: KubeConfig; spoil(bytes: string): void; opened(): number }> {
+  let opened = 0
   const watches = new Set<ServerResponse>()
   const { config } = await strangeServer((from, to) => {
     const onward = request(
@@ -17,7 +18,9 @@ export async function meddler(cluster: {
       (answer) => {
         to.writeHead(answer.statusCode ?? 502, answer.headers)
         answer.pipe(to)
-        if (from.url?.includes('watch=1')) watches.add(to)
+        if (!from.url?.includes('watch=1')) return
+        watches.add(to)
+        opened++
       },
     )
     onward.on('error', () => to.destroy())
@@ -29,6 +32,8 @@ export async function meddler(cluster: {
   })
   return {
     config: { ...config, token: { kind: 'value', value: cluster.token } },
+    /** Watches so far. */
+    opened: () => opened,
     spoil: (bytes) => {
       for (const watch of watches) watch.write(bytes)
     },

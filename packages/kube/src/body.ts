@@ -1,0 +1,84 @@
+// A body without an end, taken in the portions in which it comes. Chunks are gathered as they arrive and handed over together; whoever is
+// slow to take them stops the connection. A stream and its iterator would cost more than reading the events that come by it.
+import type { Dispatcher } from 'undici'
+import type { Answer } from './answer-error.ts'
+
+/** So much is gathered before the server has to wait. */
+const PENDING_BYTES_MAX = 1024 * 1024
+
+export class Body implements Dispatcher.DispatchHandler {
+  readonly head: Promise<{ status: number; headers: Answer['headers'] }>
+  readonly #head = Promise.withResolvers<{ status: number; headers: Answer['headers'] }>()
+  #controller: Dispatcher.DispatchController | undefined
+  #chunks: Buffer[] = []
+  #bytes = 0
+  #ended = false
+  #failure: Error | undefined
+  #wake: (() => void) | undefined
+
+  constructor() {
+    this.head = this.#head.promise
+    this.head.catch(() => undefined) // it may end before anybody waits for it
+  }
+
+  /** All that came since the last time, at least one chunk; undefined at the end. */
+  async take(): Promise<Buffer[] | undefined> {
+    if (this.#chunks.length === 0 && !this.#ended) await new Promise<void>((resolve) => (this.#wake = resolve))
+    if (this.#chunks.length === 0) return this.#failure ? Promise.reject(this.#failure) : undefined
+    const chunks = this.#chunks
+    this.#chunks = []
+    if (this.#bytes > PENDING_BYTES_MAX) this.#controller?.resume()
+    this.#bytes = 0
+    return chunks
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
+    for (let chunks = await this.take(); chunks; chunks = await this.take()) yield* chunks
+  }
+
+  /** Gives the connection up as well: nobody knows how much is still to come. */
+  close(reason: Error): void {
+    if (this.#ended) return
+    this.#chunks = []
+    this.#end(reason)
+    this.#controller?.abort(reason)
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    if (this.#failure) controller.abort(this.#failure)
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: Answer['headers']): void {
+    this.#head.resolve({ status, headers })
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#chunks.push(chunk)
+    const before = this.#bytes
+    this.#bytes += chunk.length
+    if (before <= PENDING_BYTES_MAX && this.#bytes > PENDING_BYTES_MAX) controller.pause()
+    this.#wakeUp()
+  }
+
+  onResponseEnd(): void {
+    this.#end(undefined)
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#end(error)
+  }
+
+  #end(failure: Error | undefined): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#failure = failure
+    if (failure) this.#head.reject(failure)
+    this.#wakeUp()
+  }
+
+  #wakeUp(): void {
+    this.#wake?.()
+    this.#wake = undefined
+  }
+}

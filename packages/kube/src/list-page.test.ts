@@ -1,0 +1,37 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { continueOf, nextLimit, PAGE_SIZE } from './list-page.ts'
+
+const meta = (more: object) => ({ resourceVersion: '7', ...more })
+
+test.each([
+  ['from the head', { metadata: meta({ continue: 'abc', remainingItemCount: 3 }), items: [{ metadata: { continue: 'no' } }] }, 'abc'],
+  ['indented as well', { metadata: meta({ continue: 'abc' }), items: [{}] }, 'abc', 2],
+  ['none at the end of the list', { metadata: meta({ continue: '' }), items: [{}] }, undefined],
+  ['none where nothing is said', { metadata: meta({}), items: [{ metadata: { continue: 'no' } }] }, undefined],
+  ['behind the items', { items: [{ metadata: { continue: 'no' } }], metadata: meta({ continue: 'abc' }) }, 'abc'],
+  ['beside other items', { items2: { x: { items: [] } }, metadata: meta({ continue: 'abc' }), items: [] }, 'abc'],
+  ['no items at all', { metadata: meta({ continue: 'abc' }) }, 'abc'],
+])('where a list goes on: %s', (_name, list, expected, indent = 0) => {
+  expect(continueOf(JSON.stringify(list, null, indent))).toBe(expected)
+})
+
+test.each(['', '<html>', '{"metadata":{"continue":"a"', '{"items":[', '[]', 'null'])('%j goes on nowhere', (text) => {
+  expect(continueOf(text)).toBeUndefined()
+})
+
+test('whatever a list holds, its head tells what the whole of it tells', () => {
+  fc.assert(
+    fc.property(fc.string(), fc.array(fc.jsonValue()), (next, items) => {
+      expect(continueOf(JSON.stringify({ metadata: meta({ continue: next }), items }))).toBe(next || undefined)
+    }),
+  )
+})
+
+test('pages grow for small objects, shrink again for large ones, and one that was halved stays small', () => {
+  expect(nextLimit(PAGE_SIZE, 274_000)).toBe(1824)
+  expect(nextLimit(PAGE_SIZE, 0)).toBe(2500)
+  expect(nextLimit(2500, 50_000_000)).toBe(PAGE_SIZE)
+  expect(nextLimit(PAGE_SIZE, 5_000_000)).toBe(PAGE_SIZE)
+  expect(nextLimit(3, 60_000_000)).toBe(3)
+})
