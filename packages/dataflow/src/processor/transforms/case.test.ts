@@ -61,6 +61,10 @@ test('unchanged keys are unchanged bytes', () => {
   expect(runText(step('camelCase'), '{"A": 1}')).toBe('{"A": 1}')
 })
 
+test('an upper letter without a lower form is no boundary', () => {
+  expect(toSnakeCase('\u{a72c}\u{1d56c}')).toBe('\u{a72d}\u{1d56c}')
+})
+
 test('snake case of snake case is itself, and leads back from camel case', () => {
   const word = fc.stringMatching(/^[a-z]{2,6}$/)
   fc.assert(

@@ -7,7 +7,8 @@ export const snakeCase: Transform<'snakeCase'> = {
   build: ({ deep }) => renameKeys(toSnakeCase, deep),
 }
 
-/** Before an upper letter that follows a lower one or a digit, and before the last of a run of uppers that a lower one follows. */
-const boundary = /(?<=[\p{Ll}\p{Nd}])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})/gu
+/** Before an upper letter that follows a lower one or a digit, and before the last of a run of uppers that a lower one follows. Upper is
+ *  what has a lower form: others (of mathematics, say) would stay, and get another underscore each time. */
+const boundary = /(?<=[\p{Ll}\p{Nd}])(?=\p{CWL})|(?<=\p{CWL})(?=\p{CWL}\p{Ll})/gu
 
 export const toSnakeCase = (key: string): string => key.replace(boundary, '_').toLowerCase()
