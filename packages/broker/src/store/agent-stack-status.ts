@@ -19,7 +19,7 @@ export const record = rows(
   'agent_stack_status.record',
   Accepted,
   (p: Slots<{ agent_id: string; session: number; n: number; reports: string }>) => `
-  with agent as materialized (select id from agents where id = ${p.agent_id}::uuid for share),
+  with agent as materialized (select id from agents where id = ${p.agent_id}::uuid for no key update),
   held as materialized (
     select t.stack_id from agent join agent_targets t on t.agent_id = agent.id
     where t.stack_id in (select (r->>'stack_id')::uuid from jsonb_array_elements(${p.reports}::jsonb) r) order by t.stack_id for key share of t),
@@ -52,7 +52,7 @@ export const recordSkips = count(
   (p: Slots<{ skips: string }>) => `
   with skips as materialized (
     select r.* from jsonb_to_recordset(${p.skips}::jsonb) as r (agent_id uuid, stack_id uuid, rev bigint, object_id uuid, code text, message text)),
-  agent as materialized (select id from agents where id in (select agent_id from skips) order by id for share),
+  agent as materialized (select id from agents where id in (select agent_id from skips) order by id for no key update),
   held as materialized (
     select t.agent_id, t.stack_id from agent join agent_targets t on t.agent_id = agent.id
     where (t.agent_id, t.stack_id) in (select agent_id, stack_id from skips) order by t.agent_id, t.stack_id for key share of t),
@@ -99,7 +99,7 @@ export const forgetAgent = count(
 export const markRemoved = count(
   'agent_stack_status.markRemoved',
   (p: Slots<{ agent_id: string; object_ids: string[] }>) => `
-  with agent as materialized (select id from agents where id = ${p.agent_id}::uuid for share),
+  with agent as materialized (select id from agents where id = ${p.agent_id}::uuid for no key update),
   gone as materialized (
     select distinct on (o.stack_id) o.id, o.stack_id, o.sequence_id from deployment_objects o
     where o.id = any(${p.object_ids}::uuid[]) order by o.stack_id, o.sequence_id desc),

@@ -140,10 +140,11 @@ export const markConnected = count(
   update agents set connection_state = 'connected', connected_at = now() where id = ${p.agent_id}::uuid and connection_state <> 'connected'`,
 )
 
-/** Before a report is stored: whether its agent is silent stays as it is until the transaction ends. */
+/** Before a report is stored: whether its agent is silent stays as it is until the transaction ends, and reports of one agent come one
+ *  after the other, because each locks rows of its stacks that another may have only just made. */
 export const lockForReport = count(
   'agents.lockForReport',
-  (p: Slots<{ id: string }>) => `select id from agents where id = ${p.id}::uuid for share`,
+  (p: Slots<{ id: string }>) => `select id from agents where id = ${p.id}::uuid for no key update`,
 )
 
 /** A sign of life that is no heartbeat: a status report. */
