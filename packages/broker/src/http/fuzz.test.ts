@@ -55,8 +55,14 @@ test(`no input yields 500: ${count} requests over every operation`, { timeout: 4
         world = await makeFuzzWorld(broker)
         return validRequest(world, random, plain ?? 'verifyPak')
       })
-      const seen = await send(agent, request, n)
+      let seen = await send(agent, request, n)
       report.add(seen)
+      // What was done before may have taken away what it names: in a world where nothing was done yet it is right.
+      if (plain !== undefined && !isExpected503(seen) && !report.reached.has(plain)) {
+        world = await makeFuzzWorld(broker)
+        seen = await send(agent, await validRequest(world, random, plain), n)
+        report.add(seen)
+      }
       if (plain !== undefined && isExpected503(seen)) owed.push(plain)
       else if (plain !== undefined && !report.reached.has(plain))
         bad.push({ seed, lane, n, why: 'a request that is right was refused', ...seen })

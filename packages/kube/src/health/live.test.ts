@@ -18,8 +18,9 @@ beforeAll(async () => {
 })
 
 /** As the agent does: pods of the namespace, traced to the workload over ReplicaSets. */
-async function judge(given: KubeObject): Promise<Verdict> {
-  const live = await kube.get(refOf(given))
+/** `read`: as the server just answered; the next moment its controllers may be done already. */
+async function judge(given: KubeObject, read?: KubeObject): Promise<Verdict> {
+  const live = read ?? (await kube.get(refOf(given)))
   const { namespace } = given.metadata
   const [pods, sets] = await Promise.all([
     kube.list({ apiVersion: 'v1', kind: 'Pod' }, { namespace }),
@@ -50,8 +51,11 @@ test('a Deployment progresses, is ready, rolls out again and is ready again', as
   await kube.create(web)
   expect(['progressing', 'ready']).toContain((await judge(web)).state)
   expect((await becomes(web, 'ready')).reason).toBe('Ready')
-  await kube.patch(refOf(web), { type: 'merge', body: { spec: { template: { metadata: { annotations: { round: '2' } } } } } })
-  expect((await judge(web)).state).toBe('progressing')
+  const patched = await kube.patch(refOf(web), {
+    type: 'merge',
+    body: { spec: { template: { metadata: { annotations: { round: '2' } } } } },
+  })
+  expect((await judge(web, patched)).state).toBe('progressing')
   await becomes(web, 'ready')
 })
 
@@ -82,8 +86,11 @@ test('a StatefulSet becomes ready, and progresses while its revisions differ', a
   }
   await kube.create(db)
   await becomes(db, 'ready')
-  await kube.patch(refOf(db), { type: 'merge', body: { spec: { template: { metadata: { annotations: { round: '2' } } } } } })
-  expect((await judge(db)).state).toBe('progressing')
+  const patched = await kube.patch(refOf(db), {
+    type: 'merge',
+    body: { spec: { template: { metadata: { annotations: { round: '2' } } } } },
+  })
+  expect((await judge(db, patched)).state).toBe('progressing')
   await becomes(db, 'ready')
 })
 
