@@ -54,6 +54,7 @@ export class Body implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#ended) return // given up: what is still on its way is nobody's
     this.#chunks.push(chunk)
     const before = this.#bytes
     this.#bytes += chunk.length
