@@ -1,5 +1,5 @@
 // A body without an end, taken in the portions in which it comes. Chunks are gathered as they arrive and handed over together; whoever is
-// slow to take them stops the connection. A stream and its iterator would cost more than reading the events that come by it.
+// slow to take them stops the connection.
 import type { Dispatcher } from 'undici'
 import type { Answer } from './answer-error.ts'
 
@@ -54,6 +54,7 @@ export class Body implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#ended) return // given up: what is still on its way is nobody's
     this.#chunks.push(chunk)
     const before = this.#bytes
     this.#bytes += chunk.length
