@@ -47,6 +47,8 @@ export interface DeploymentsDeps {
 /** Between two healings of one stack: a fight with another controller must not become a loop without pause. */
 const healPauseMs = 1_000
 
+const underWayMs = 250
+
 interface Suspicion {
   readonly keys: Set<string>
   healedAtMs: number
@@ -247,9 +249,10 @@ export class Deployments {
   async #carryOut(stackId: StackId, level: Acting, suspects: ReadonlySet<string>, signal: AbortSignal): Promise<Outcome | null> {
     const { reconcile, log, metrics, clock } = this.#deps
     const resting = this.#fights.resting(stackId, clock.monotonicMs())
+    // What is done in a moment is told as done, and not first as begun.
+    const telling = clock.setTimer(underWayMs, () => level.do === 'run' && this.#teller.underWay(level))
     try {
       if (level.do === 'remove') return await removeStack(reconcile, stackId, signal)
-      this.#teller.underWay(level)
       const { stack, object } = level
       const task = {
         stackId,
@@ -268,6 +271,8 @@ export class Deployments {
       if (signal.aborted) return null
       log.debug('attempt failed', { stack_id: stackId, error: toError(error) })
       return stopped(problemOfError(error))
+    } finally {
+      telling.cancel()
     }
   }
 

@@ -6,9 +6,9 @@ import { describeRef, identityOf, type KubeObject, refOf } from '@brokkr/kube/ob
 import { releaseFields } from '@brokkr/kube/release-fields.ts'
 import { mapBounded } from '@brokkr/runtime/concurrency.ts'
 import { applyOwned, type OwnedItem, type OwnedReport } from './apply-owned.ts'
-import { seenOf } from './clean-marks.ts'
 import type { ReconcileDeps } from './deps.ts'
 import type { DesiredObject, DesiredRules } from './desired.ts'
+import type { EarlyList } from './early-list.ts'
 import { basisAfter, isSameSet, presentMembers, unseenLeft } from './inventory.ts'
 import { type ListedMembers, listInScope } from './list-in-scope.ts'
 import { EARLIER_MANAGERS, FIELD_MANAGER, stableLabels } from './marks.ts'
@@ -41,6 +41,7 @@ export interface ApplyTask {
 /** What was settled before the first request about a member. */
 export interface Settled {
   readonly parent: StackParent
+  readonly early: EarlyList
   readonly desired: readonly DesiredObject[]
   readonly places: Pick<DesiredRules, 'scope' | 'defaultNamespace'>
   readonly tenant: Tenant | null
@@ -63,7 +64,8 @@ export class Attempt {
   }
 
   async run(): Promise<Outcome> {
-    const list = await listInScope(this.#deps, this.#settled.parent.set, this.#signal)
+    const { parent, early } = this.#settled
+    const list = await (early(parent.set) ?? listInScope(this.#deps, parent.set, this.#signal))
     const plan = this.#plan(list)
     const verified = await this.#verify(plan)
     const mayWrite = !this.#isInForce || this.#task.drift === 'heal'
@@ -81,7 +83,7 @@ export class Attempt {
     const { clean, parents } = this.#deps
     const { stackId, suspects, resting } = this.#task
     const labels = stableLabels({ stackId, agentId: this.#deps.agentId, applySetId: parents.setId(stackId) })
-    const isSuspect = (key: string, live: KubeObject) => !resting.has(key) && (clean.isSuspect(seenOf(live)) || suspects.has(key))
+    const isSuspect = (key: string, live: KubeObject) => !resting.has(key) && (clean.mayBeTouched(live) || suspects.has(key))
     const { parent, desired } = this.#settled
     return planStack({ desired, live: members, inventory: parent.set.members, labels, isInForce: this.#isInForce, isSuspect })
   }
