@@ -6,6 +6,7 @@ import { describeRef, identityOf, type KubeObject, refOf } from '@brokkr/kube/ob
 import { releaseFields } from '@brokkr/kube/release-fields.ts'
 import { mapBounded } from '@brokkr/runtime/concurrency.ts'
 import { applyOwned, type OwnedItem, type OwnedReport } from './apply-owned.ts'
+import { type ApplyTask, isInForce, stateOf } from './apply-task.ts'
 import type { ReconcileDeps } from './deps.ts'
 import type { DesiredObject, DesiredRules } from './desired.ts'
 import type { EarlyList } from './early-list.ts'
@@ -18,25 +19,11 @@ import { combine, type Problem } from './problem.ts'
 import { guardPrune, heldMessage } from './prune-guard.ts'
 import { pruneMembers, pruneProblems } from './prune-members.ts'
 import { revisionChanges } from './revision-changes.ts'
-import { type StackParent, type StackState, withNotes } from './stack-parents.ts'
+import { type StackParent, withNotes } from './stack-parents.ts'
 import type { Tenant } from './tenants.ts'
 import { uuid7 } from './uuid7.ts'
 import { type FieldChange, goneChange, verifyMember } from './verify.ts'
 import { warningsOf } from './warnings.ts'
-
-export interface ApplyTask {
-  readonly stackId: string
-  readonly rev: number
-  readonly drift: string
-  readonly object: { readonly id: string; readonly sequenceId: number; readonly checksum: string; readonly content: Buffer }
-  readonly text: string
-  /** Members that another hand may have changed. */
-  readonly suspects: ReadonlySet<string>
-  /** Members over which we fight with somebody: left alone until their pause is over. */
-  readonly resting: ReadonlySet<string>
-  /** Stacks of ours that are on their way out. */
-  readonly isLeaving?: (stackId: string) => boolean
-}
 
 /** What was settled before the first request about a member. */
 export interface Settled {
@@ -196,7 +183,7 @@ export class Attempt {
       ? { id: uuid7(clock.now()), type: before ? 'UPDATED' : 'APPLIED', at: new Date(clock.now()).toISOString() }
       : before.event
     const changes = before && isNew ? this.#changes(end.written) : []
-    const state = stateOf(this.#deps, task, event)
+    const state = stateOf(this.#deps.agentId, task, event)
     await parents.saveRevision(task.stackId, end.set, { state, manifest: task.object.content }, this.#signal)
     this.#deps.members.set(task.stackId, end.set.members)
     return {
@@ -270,21 +257,3 @@ function terminating(plan: Plan): Problem[] {
     message: `${describeRef(refOf(object))} is being deleted by somebody else; it is made anew once it is gone`,
   }))
 }
-
-export const isInForce = (state: StackState, { rev, drift, object }: ApplyTask): boolean =>
-  state.deployment_object_id === object.id && state.rev === rev && state.drift === drift
-
-const stateOf = (
-  { agentId }: ReconcileDeps,
-  { stackId, rev, drift, object }: ApplyTask,
-  event: StackState['event'],
-): Omit<StackState, 'version'> => ({
-  agent_id: agentId,
-  stack_id: stackId,
-  deployment_object_id: object.id,
-  sequence_id: object.sequenceId,
-  rev,
-  checksum: object.checksum,
-  drift,
-  event,
-})

@@ -3,7 +3,7 @@
 import { hasLabels, identityKey, identityOf, isTerminating } from '@brokkr/kube/object.ts'
 import { indexMembers } from '@brokkr/kube/prune.ts'
 import { actingFor } from './acting-for.ts'
-import type { ApplyTask } from './attempt.ts'
+import type { ApplyTask } from './apply-task.ts'
 import type { ReconcileDeps } from './deps.ts'
 import type { EarlyList } from './early-list.ts'
 import { listInScope } from './list-in-scope.ts'
