@@ -1,9 +1,16 @@
 // Bundles the agent into one file that runs on a bare Node: what its image ships. `node scripts/bundle-agent.mjs [folder]`
+import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'vite'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
+
+/** How Node runs it: a heap that grows slowly, because an agent mostly waits and shares its node with what it deploys. They stand in
+ *  the file's first line, so that the file started by itself has them. */
+export const agentFlags = ['--max-semi-space-size=2', '--heap-growing-percent=20', '--optimize-for-size']
+/** What its image sets beside them: memory that is given back goes back to the system. */
+export const agentEnv = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '65536', MALLOC_TRIM_THRESHOLD_: '65536' }
 
 /** Writes agent.mjs into the folder and gives its path. */
 export async function bundleAgent(outDir = join(root, 'packages', 'agent', 'dist', 'bundle')) {
@@ -17,12 +24,21 @@ export async function bundleAgent(outDir = join(root, 'packages', 'agent', 'dist
       emptyOutDir: true,
       target: 'node24',
       minify: false,
-      rollupOptions: { output: { entryFileNames: 'agent.mjs', format: 'es', codeSplitting: false } },
+      rollupOptions: {
+        output: {
+          entryFileNames: 'agent.mjs',
+          format: 'es',
+          codeSplitting: false,
+          banner: `#!/usr/bin/env -S node ${agentFlags.join(' ')}`,
+        },
+      },
     },
     // Everything comes along but what Node brings itself.
     ssr: { noExternal: true, target: 'node' },
   })
-  return join(outDir, 'agent.mjs')
+  const file = join(outDir, 'agent.mjs')
+  chmodSync(file, 0o755)
+  return file
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) process.stdout.write(`${await bundleAgent(process.argv[2])}\n`)
