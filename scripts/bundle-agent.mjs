@@ -1,5 +1,5 @@
 // Bundles the agent into one file that runs on a bare Node: what its image ships. `node scripts/bundle-agent.mjs [folder]`
-import { chmodSync } from 'node:fs'
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'vite'
@@ -23,12 +23,14 @@ export async function bundleAgent(outDir = join(root, 'packages', 'agent', 'dist
       outDir,
       emptyOutDir: true,
       target: 'node24',
-      minify: false,
       rollupOptions: {
         output: {
           entryFileNames: 'agent.mjs',
           format: 'es',
           codeSplitting: false,
+          // Smaller in memory too, and names stay for whoever reads a stack.
+          minify: true,
+          keepNames: true,
           banner: `#!/usr/bin/env -S node ${agentFlags.join(' ')}`,
         },
       },
@@ -37,8 +39,14 @@ export async function bundleAgent(outDir = join(root, 'packages', 'agent', 'dist
     ssr: { noExternal: true, target: 'node' },
   })
   const file = join(outDir, 'agent.mjs')
+  // One letter beyond Latin-1 would double what the source takes in memory; comments are gone, so all of them stand in texts.
+  const ascii = readFileSync(file, 'utf8').replace(/[^\0-\x7f]/gu, escaped)
+  writeFileSync(file, ascii)
   chmodSync(file, 0o755)
   return file
 }
+
+const escaped = (letter) =>
+  [...Array(letter.length).keys()].map((at) => `\\u${letter.charCodeAt(at).toString(16).padStart(4, '0')}`).join('')
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) process.stdout.write(`${await bundleAgent(process.argv[2])}\n`)
