@@ -1,9 +1,16 @@
 // Bundles the agent into one file that runs on a bare Node: what its image ships. `node scripts/bundle-agent.mjs [folder]`
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'vite'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
+
+/** How Node runs it: a heap that grows slowly, because an agent mostly waits and shares its node with what it deploys. They stand in
+ *  the file's first line, so that the file started by itself has them. */
+export const agentFlags = ['--max-semi-space-size=2', '--heap-growing-percent=20', '--optimize-for-size']
+/** What its image sets beside them: memory that is given back goes back to the system. */
+export const agentEnv = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '65536', MALLOC_TRIM_THRESHOLD_: '65536' }
 
 /** Writes agent.mjs into the folder and gives its path. */
 export async function bundleAgent(outDir = join(root, 'packages', 'agent', 'dist', 'bundle')) {
@@ -16,13 +23,30 @@ export async function bundleAgent(outDir = join(root, 'packages', 'agent', 'dist
       outDir,
       emptyOutDir: true,
       target: 'node24',
-      minify: false,
-      rollupOptions: { output: { entryFileNames: 'agent.mjs', format: 'es', codeSplitting: false } },
+      rollupOptions: {
+        output: {
+          entryFileNames: 'agent.mjs',
+          format: 'es',
+          codeSplitting: false,
+          // Smaller in memory too, and names stay for whoever reads a stack.
+          minify: true,
+          keepNames: true,
+          banner: `#!/usr/bin/env -S node ${agentFlags.join(' ')}`,
+        },
+      },
     },
     // Everything comes along but what Node brings itself.
     ssr: { noExternal: true, target: 'node' },
   })
-  return join(outDir, 'agent.mjs')
+  const file = join(outDir, 'agent.mjs')
+  // One letter beyond Latin-1 would double what the source takes in memory; comments are gone, so all of them stand in texts.
+  const ascii = readFileSync(file, 'utf8').replace(/[^\0-\x7f]/gu, escaped)
+  writeFileSync(file, ascii)
+  chmodSync(file, 0o755)
+  return file
 }
+
+const escaped = (letter) =>
+  [...Array(letter.length).keys()].map((at) => `\\u${letter.charCodeAt(at).toString(16).padStart(4, '0')}`).join('')
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) process.stdout.write(`${await bundleAgent(process.argv[2])}\n`)

@@ -1,4 +1,4 @@
-// Resident memory of the agent's own process: idle with all objects applied, and while somebody keeps editing them.
+// Resident memory of the agent's own process, run as it is shipped: idle with all objects applied, and while somebody keeps editing them.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { mapBounded } from '@brokkr/runtime/concurrency.ts'
@@ -6,29 +6,9 @@ import { startTestAgent } from '@brokkr/testing/agent.ts'
 import { makeAgent, makeGenerator, startTestBroker } from '@brokkr/testing/broker.ts'
 import type { PrivateCluster } from '@brokkr/testing/kube.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
-import { measure } from '../child.ts'
+import { agentEnv, agentFlags, bundleAgent } from '../../scripts/bundle-agent.mjs'
 import { percentile, residentMib, tell } from '../figures.ts'
 import { configMapText } from '../kube/objects.ts'
-
-/** As the program is shipped: one file, and a heap that grows slowly because the agent mostly waits. */
-const flags = ['--max-semi-space-size=2', '--heap-growing-percent=20', '--optimize-for-size']
-
-async function bundled(dir: string): Promise<string> {
-  const root = join(import.meta.dirname, '../..')
-  const rolldown = join(root, 'node_modules/rolldown/bin/cli.mjs')
-  await measure(process.execPath, [
-    rolldown,
-    join(root, 'packages/agent/src/main.ts'),
-    '--platform',
-    'node',
-    '--format',
-    'esm',
-    '--minify',
-    '-d',
-    dir,
-  ])
-  return join(dir, 'main.js')
-}
 
 export async function memory(
   plane: PrivateCluster,
@@ -48,11 +28,9 @@ export async function memory(
     env: {
       BROKKR__LOG__LEVEL: 'info',
       BROKKR__AGENT__RESYNC_INTERVAL: '20',
-      MALLOC_ARENA_MAX: '1',
-      MALLOC_MMAP_THRESHOLD_: '65536',
-      MALLOC_TRIM_THRESHOLD_: '65536',
+      ...agentEnv,
     },
-    program: { main: await bundled(dir), nodeFlags: flags },
+    program: { main: await bundleAgent(join(dir, 'bundle')), nodeFlags: agentFlags },
   })
   const empty = residentMib(running.pid)
   const perStack = size.objects / size.stacks

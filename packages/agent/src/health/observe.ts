@@ -8,7 +8,7 @@ import { apiVersionOf, type GroupKind, groupKindText, identityKey, type Kind, ty
 import { mapBounded } from '@brokkr/runtime/concurrency.ts'
 import { isInScope, namespacesOf, type Policy } from '../policy.ts'
 import { OWNER_LABEL, STACK_LABEL } from '../reconcile/marks.ts'
-import { projectMember, projectPod } from './project.ts'
+import { projectMember, projectPod, projectPresence } from './project.ts'
 
 export interface ObserveDeps {
   readonly kube: Kube
@@ -104,9 +104,11 @@ class Observing implements Observation {
   async members(kind: GroupKind, namespace: string, labelSelector: string): Promise<void> {
     await this.#reading(kind, namespace, async () => {
       const { group, version } = await this.#deps.kube.discovery.resolveGroupKind(kind, this.#signal)
-      const call = { namespace, labelSelector, metadataOnly: passive.has(groupKindText(kind)), signal: this.#signal }
+      const isPassive = passive.has(groupKindText(kind))
+      const project = isPassive ? projectPresence : projectMember
+      const call = { namespace, labelSelector, metadataOnly: isPassive, signal: this.#signal }
       for await (const page of this.#deps.kube.pages({ apiVersion: apiVersionOf(group, version), kind: kind.kind }, call))
-        for (const object of page.items) this.objects.set(keyOf(kind, object), projectMember(object))
+        for (const object of page.items) this.objects.set(keyOf(kind, object), project(object))
     })
   }
 
@@ -118,8 +120,9 @@ class Observing implements Observation {
     })
     for (const kind of between)
       await this.#reading({ group: 'between', kind: kind.kind }, namespace, async () => {
+        const project = kind.kind === 'Job' ? projectMember : projectPresence
         for await (const page of this.#deps.kube.pages(kind, { ...call, metadataOnly: kind.kind !== 'Job' }))
-          for (const object of page.items) this.between.set(object.metadata.uid ?? '', projectMember(object))
+          for (const object of page.items) this.between.set(object.metadata.uid ?? '', project(object))
       })
   }
 

@@ -10,6 +10,13 @@ export function projectMember({ apiVersion, kind, metadata, spec, status, ...res
   return { apiVersion, kind, metadata: kept, ...(spec ? { spec } : {}), ...(status ? { status } : {}), ...binding }
 }
 
+/** Of what has no state of its own: that it is there, and whose it is. */
+export const projectPresence = ({ apiVersion, kind, metadata }: KubeObject): KubeObject => ({
+  apiVersion,
+  kind,
+  metadata: presenceOf(metadata),
+})
+
 export function projectPod(pod: KubeObject): KubeObject {
   const { status } = pod
   const text = (key: string) => (typeof status?.[key] === 'string' ? { [key]: status[key] } : {})
@@ -29,17 +36,18 @@ export function projectPod(pod: KubeObject): KubeObject {
   }
 }
 
-function podMeta({ name, namespace, uid, ownerReferences, deletionTimestamp, labels, annotations }: ObjectMeta): ObjectMeta {
-  const objectId = labels?.[OBJECT_LABEL] ?? annotations?.[OBJECT_LABEL]
-  return {
-    name,
-    ...(namespace ? { namespace } : {}),
-    ...(uid ? { uid } : {}),
-    ...(ownerReferences ? { ownerReferences } : {}),
-    ...(deletionTimestamp ? { deletionTimestamp } : {}),
-    ...(objectId ? { labels: { [OBJECT_LABEL]: objectId } } : {}),
-  }
+function podMeta(metadata: ObjectMeta): ObjectMeta {
+  const objectId = metadata.labels?.[OBJECT_LABEL] ?? metadata.annotations?.[OBJECT_LABEL]
+  return { ...presenceOf(metadata), ...(objectId ? { labels: { [OBJECT_LABEL]: objectId } } : {}) }
 }
+
+const presenceOf = ({ name, namespace, uid, ownerReferences, deletionTimestamp }: ObjectMeta): ObjectMeta => ({
+  name,
+  ...(namespace ? { namespace } : {}),
+  ...(uid ? { uid } : {}),
+  ...(ownerReferences ? { ownerReferences } : {}),
+  ...(deletionTimestamp ? { deletionTimestamp } : {}),
+})
 
 const claimsOf = (pod: KubeObject): Fields[] =>
   rowsAt(pod, 'spec', 'volumes').filter((volume) => fieldsAt(volume, 'persistentVolumeClaim') !== undefined)

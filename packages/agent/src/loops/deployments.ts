@@ -14,7 +14,6 @@ import { namespacesOf } from '../policy.ts'
 import { Arrivals } from '../reconcile/arrivals.ts'
 import type { ReconcileDeps } from '../reconcile/deps.ts'
 import type { DriftWatch } from '../reconcile/drift.ts'
-import { DriftFights } from '../reconcile/drift-fights.ts'
 import { applyStack } from '../reconcile/execute.ts'
 import type { Outbox } from '../reconcile/outbox.ts'
 import { type Outcome, stopped } from '../reconcile/outcome.ts'
@@ -27,6 +26,7 @@ import { type RefusalCode, type WritePermit, WriteRefused } from '../write-permi
 import { type HistoryRecord, Removals } from './removals.ts'
 import { AttemptTimeout, StackQueue, type StackQueueOptions, Superseded, type Turn } from './stack-queue.ts'
 import { type Acting, StackTeller } from './stack-teller.ts'
+import { Suspicions } from './suspicions.ts'
 
 export interface DeploymentsDeps {
   readonly map: () => WantedMap
@@ -44,13 +44,7 @@ export interface DeploymentsDeps {
   /** An attempt has ended, so the stack may be doing better or worse. */
   readonly onEnded?: (stackId: StackId) => void
 }
-/** Between two healings of one stack: a fight with another controller must not become a loop without pause. */
-const healPauseMs = 1_000
-
-interface Suspicion {
-  readonly keys: Set<string>
-  healedAtMs: number
-}
+const underWayMs = 250
 
 export class Deployments {
   readonly #deps: DeploymentsDeps
@@ -58,14 +52,13 @@ export class Deployments {
   readonly #teller: StackTeller
   readonly #removals: Removals
   readonly #arrivals: Arrivals
-  readonly #fights: DriftFights
-  readonly #suspicions = new Map<StackId, Suspicion>()
+  readonly #suspicions: Suspicions
 
   constructor(deps: DeploymentsDeps, options: StackQueueOptions) {
     this.#deps = deps
     this.#queue = new StackQueue(deps, options)
     this.#teller = new StackTeller(deps)
-    this.#fights = new DriftFights(deps.fightMs)
+    this.#suspicions = new Suspicions(deps, deps.fightMs)
     const mayWatch = () => namespacesOf(deps.reconcile.settings.policy) === null
     this.#arrivals = new Arrivals({ ...deps, kube: deps.reconcile.kube, mayWatch }, (stackId) => this.#queue.retryNow(stackId))
     this.#removals = new Removals({
@@ -97,17 +90,16 @@ export class Deployments {
   suspect(stackId: StackId, key: string): void {
     const level = this.#level(stackId)
     if (level.do !== 'run' || level.stack.drift === 'off') return
-    this.#suspicionOf(stackId).keys.add(key)
-    this.#lookAtSuspects(stackId)
+    this.#suspicions.add(stackId, [key])
+    this.#queue.again(stackId, this.#suspicions.pauseMs(stackId))
   }
 
   /** Every member is compared again, as if each were suspected. */
   verify(stackId: StackId): void {
     const level = this.#level(stackId)
     if (level.do !== 'run' || level.stack.drift === 'off') return
-    const suspicion = this.#suspicionOf(stackId)
-    for (const key of this.#deps.reconcile.members.keysOf(stackId)) suspicion.keys.add(key)
-    this.#lookAtSuspects(stackId)
+    this.#suspicions.add(stackId, this.#deps.reconcile.members.keysOf(stackId))
+    if (this.#suspicions.has(stackId)) this.#queue.again(stackId, this.#suspicions.pauseMs(stackId))
   }
 
   /** Something that held the stack back may be gone, as after an approval. */
@@ -155,9 +147,8 @@ export class Deployments {
     const level = this.#level(stackId)
     if (level.do !== 'run' || level.isHeld || level.stack.drift === 'off') return false
     const { object, stack } = level
-    const isSuspected = (this.#suspicions.get(stackId)?.keys.size ?? 0) > 0
-    const isFought = this.#fights.resting(stackId, this.#deps.clock.monotonicMs()).size > 0
-    return !isSuspected && !isFought && this.#deps.reconcile.clean.isSettled(stackId, settledAs({ ...stack, object }))
+    const isDoubted = this.#suspicions.has(stackId) || this.#suspicions.resting(stackId).size > 0
+    return !isDoubted && this.#deps.reconcile.clean.isSettled(stackId, settledAs({ ...stack, object }))
   }
 
   /** The same turn for every stack. */
@@ -216,7 +207,7 @@ export class Deployments {
   async #act(stackId: StackId, level: Acting, signal: AbortSignal): Promise<Turn> {
     const { clock, drift, metrics } = this.#deps
     const startedMs = clock.monotonicMs()
-    const suspects = this.#takeSuspects(stackId)
+    const suspects = this.#suspicions.take(stackId)
     drift().pause(stackId)
     try {
       const tried = await this.#carryOut(stackId, level, suspects, signal)
@@ -225,17 +216,16 @@ export class Deployments {
       const outcome = isInLine ? await this.#carryOut(stackId, level, suspects, signal) : tried
       const tookMs = clock.monotonicMs() - startedMs
       metrics.reconciles.observe({ result: outcome?.phase ?? 'superseded' }, tookMs / 1000)
-      this.#looked(stackId, outcome, suspects)
+      this.#suspicions.looked(stackId, outcome, suspects)
       const { refusal } = this.#deps.permit
       // What failed because we may not write any more is no failure of the stack.
       if (refusal !== null && outcome?.phase !== 'applied' && outcome?.phase !== 'removed') return this.#refused(stackId, refusal)
       if (outcome === null) return { next: 'done' }
       this.#arrivals.set(stackId, 'problem' in outcome ? outcome.problem.waitsFor : undefined)
-      const fight = this.#fights.describe(stackId, clock.monotonicMs())
-      const turn = this.#teller.ended(stackId, level, outcome, { tookMs, fight })
+      const turn = this.#teller.ended(stackId, level, outcome, { tookMs, fight: this.#suspicions.fight(stackId) })
       if (outcome.phase === 'removed') this.#gone(stackId, level)
       // Those over which we fight had to rest; what failed comes back by itself.
-      if (outcome.phase === 'applied' && this.#suspicionOf(stackId).keys.size > 0) this.#lookAtSuspects(stackId)
+      if (outcome.phase === 'applied' && this.#suspicions.has(stackId)) this.#queue.again(stackId, this.#suspicions.pauseMs(stackId))
       return turn
     } finally {
       drift().resume(stackId)
@@ -246,10 +236,11 @@ export class Deployments {
   /** Null: something newer came, or the agent stops. */
   async #carryOut(stackId: StackId, level: Acting, suspects: ReadonlySet<string>, signal: AbortSignal): Promise<Outcome | null> {
     const { reconcile, log, metrics, clock } = this.#deps
-    const resting = this.#fights.resting(stackId, clock.monotonicMs())
+    const resting = this.#suspicions.resting(stackId)
+    // What is done in a moment is told as done, and not first as begun.
+    const telling = clock.setTimer(underWayMs, () => level.do === 'run' && this.#teller.underWay(level))
     try {
       if (level.do === 'remove') return await removeStack(reconcile, stackId, signal)
-      this.#teller.underWay(level)
       const { stack, object } = level
       const task = {
         stackId,
@@ -268,6 +259,8 @@ export class Deployments {
       if (signal.aborted) return null
       log.debug('attempt failed', { stack_id: stackId, error: toError(error) })
       return stopped(problemOfError(error))
+    } finally {
+      telling.cancel()
     }
   }
 
@@ -285,67 +278,21 @@ export class Deployments {
     return [...map().levels.wanted.keys()].filter((stackId) => outbox.newest(stackId)?.code === 'owned_by_other_stack')
   }
 
-  #looked(stackId: StackId, outcome: Outcome | null, suspects: ReadonlySet<string>): void {
-    const { clock, log, metrics } = this.#deps
-    const drift = outcome?.phase === 'applied' ? outcome.drift : null
-    if (suspects.size === 0 && drift === null) return
-    const suspicion = this.#suspicionOf(stackId)
-    if (outcome?.phase !== 'applied') for (const key of suspects) suspicion.keys.add(key)
-    if (outcome === null) return
-    suspicion.healedAtMs = clock.monotonicMs()
-    metrics.drifts.inc({ result: resultOf(outcome) })
-    if (!drift?.isHealed) return
-    this.#fights.healed(stackId, drift.changes, clock.monotonicMs())
-    log.info('healed', { stack_id: stackId, suspects: suspects.size, fields: drift.changes.length })
-  }
-
-  /** At once, but not faster than the pause between two healings, nor before a fight has rested. */
-  #lookAtSuspects(stackId: StackId): void {
-    const { keys, healedAtMs } = this.#suspicionOf(stackId)
-    const nowMs = this.#deps.clock.monotonicMs()
-    const rests = [...keys].map((key) => this.#fights.restMs(stackId, key, nowMs))
-    this.#queue.again(stackId, Math.max(0, healedAtMs + healPauseMs - nowMs, Math.min(...rests)))
-  }
-
   /** A marker stays wanted; a stack that left is forgotten. */
   #gone(stackId: StackId, level: Acting): void {
     if (level.do === 'remove' && level.marker === null) this.#deps.map().levels.forget(stackId)
-    this.#suspicions.delete(stackId)
-    this.#fights.forget(stackId)
+    this.#suspicions.forget(stackId)
   }
 
   #forget(stackId: StackId): void {
     this.#teller.forget(stackId)
-    this.#suspicions.delete(stackId)
-    this.#fights.forget(stackId)
+    this.#suspicions.forget(stackId)
     this.#arrivals.set(stackId, undefined)
-  }
-
-  #takeSuspects(stackId: StackId): ReadonlySet<string> {
-    const keys = this.#suspicions.get(stackId)?.keys ?? new Set<string>()
-    const resting = this.#fights.resting(stackId, this.#deps.clock.monotonicMs())
-    const taken = new Set([...keys].filter((key) => !resting.has(key)))
-    for (const key of taken) keys.delete(key)
-    return taken
   }
 
   #level(stackId: StackId): Level {
     return this.#deps.map().levels.level(stackId)
   }
-
-  #suspicionOf(stackId: StackId): Suspicion {
-    const known = this.#suspicions.get(stackId)
-    if (known) return known
-    const fresh: Suspicion = { keys: new Set(), healedAtMs: Number.NEGATIVE_INFINITY }
-    this.#suspicions.set(stackId, fresh)
-    return fresh
-  }
-}
-
-function resultOf(outcome: Outcome): string {
-  if (outcome.phase !== 'applied') return 'failed'
-  if (outcome.drift === null) return 'none'
-  return outcome.drift.isHealed ? 'healed' : 'reported'
 }
 
 const isOwnedByOther = (outcome: Outcome): boolean => 'problem' in outcome && outcome.problem.code === 'owned_by_other_stack'

@@ -6,9 +6,10 @@ import { describeRef, identityOf, type KubeObject, refOf } from '@brokkr/kube/ob
 import { releaseFields } from '@brokkr/kube/release-fields.ts'
 import { mapBounded } from '@brokkr/runtime/concurrency.ts'
 import { applyOwned, type OwnedItem, type OwnedReport } from './apply-owned.ts'
-import { seenOf } from './clean-marks.ts'
+import { type ApplyTask, isInForce, stateOf } from './apply-task.ts'
 import type { ReconcileDeps } from './deps.ts'
 import type { DesiredObject, DesiredRules } from './desired.ts'
+import type { EarlyList } from './early-list.ts'
 import { basisAfter, isSameSet, presentMembers, unseenLeft } from './inventory.ts'
 import { type ListedMembers, listInScope } from './list-in-scope.ts'
 import { EARLIER_MANAGERS, FIELD_MANAGER, stableLabels } from './marks.ts'
@@ -18,29 +19,16 @@ import { combine, type Problem } from './problem.ts'
 import { guardPrune, heldMessage } from './prune-guard.ts'
 import { pruneMembers, pruneProblems } from './prune-members.ts'
 import { revisionChanges } from './revision-changes.ts'
-import { type StackParent, type StackState, withNotes } from './stack-parents.ts'
+import { type StackParent, withNotes } from './stack-parents.ts'
 import type { Tenant } from './tenants.ts'
 import { uuid7 } from './uuid7.ts'
 import { type FieldChange, goneChange, verifyMember } from './verify.ts'
 import { warningsOf } from './warnings.ts'
 
-export interface ApplyTask {
-  readonly stackId: string
-  readonly rev: number
-  readonly drift: string
-  readonly object: { readonly id: string; readonly sequenceId: number; readonly checksum: string; readonly content: Buffer }
-  readonly text: string
-  /** Members that another hand may have changed. */
-  readonly suspects: ReadonlySet<string>
-  /** Members over which we fight with somebody: left alone until their pause is over. */
-  readonly resting: ReadonlySet<string>
-  /** Stacks of ours that are on their way out. */
-  readonly isLeaving?: (stackId: string) => boolean
-}
-
 /** What was settled before the first request about a member. */
 export interface Settled {
   readonly parent: StackParent
+  readonly early: EarlyList
   readonly desired: readonly DesiredObject[]
   readonly places: Pick<DesiredRules, 'scope' | 'defaultNamespace'>
   readonly tenant: Tenant | null
@@ -63,7 +51,8 @@ export class Attempt {
   }
 
   async run(): Promise<Outcome> {
-    const list = await listInScope(this.#deps, this.#settled.parent.set, this.#signal)
+    const { parent, early } = this.#settled
+    const list = await (early(parent.set) ?? listInScope(this.#deps, parent.set, this.#signal))
     const plan = this.#plan(list)
     const verified = await this.#verify(plan)
     const mayWrite = !this.#isInForce || this.#task.drift === 'heal'
@@ -81,7 +70,7 @@ export class Attempt {
     const { clean, parents } = this.#deps
     const { stackId, suspects, resting } = this.#task
     const labels = stableLabels({ stackId, agentId: this.#deps.agentId, applySetId: parents.setId(stackId) })
-    const isSuspect = (key: string, live: KubeObject) => !resting.has(key) && (clean.isSuspect(seenOf(live)) || suspects.has(key))
+    const isSuspect = (key: string, live: KubeObject) => !resting.has(key) && (clean.mayBeTouched(live) || suspects.has(key))
     const { parent, desired } = this.#settled
     return planStack({ desired, live: members, inventory: parent.set.members, labels, isInForce: this.#isInForce, isSuspect })
   }
@@ -194,7 +183,7 @@ export class Attempt {
       ? { id: uuid7(clock.now()), type: before ? 'UPDATED' : 'APPLIED', at: new Date(clock.now()).toISOString() }
       : before.event
     const changes = before && isNew ? this.#changes(end.written) : []
-    const state = stateOf(this.#deps, task, event)
+    const state = stateOf(this.#deps.agentId, task, event)
     await parents.saveRevision(task.stackId, end.set, { state, manifest: task.object.content }, this.#signal)
     this.#deps.members.set(task.stackId, end.set.members)
     return {
@@ -268,21 +257,3 @@ function terminating(plan: Plan): Problem[] {
     message: `${describeRef(refOf(object))} is being deleted by somebody else; it is made anew once it is gone`,
   }))
 }
-
-export const isInForce = (state: StackState, { rev, drift, object }: ApplyTask): boolean =>
-  state.deployment_object_id === object.id && state.rev === rev && state.drift === drift
-
-const stateOf = (
-  { agentId }: ReconcileDeps,
-  { stackId, rev, drift, object }: ApplyTask,
-  event: StackState['event'],
-): Omit<StackState, 'version'> => ({
-  agent_id: agentId,
-  stack_id: stackId,
-  deployment_object_id: object.id,
-  sequence_id: object.sequenceId,
-  rev,
-  checksum: object.checksum,
-  drift,
-  event,
-})

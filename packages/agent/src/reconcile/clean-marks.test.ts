@@ -47,6 +47,15 @@ test('after a look that found nothing wrong, only a further change by another ha
   expect(marks.isSuspect(seenOf(object('12', [ours(at(1)), theirs(at(9))])))).toBe(true)
 })
 
+test('what is known in this very version is not looked at closely; versions that are no numbers always are', () => {
+  const marks = new CleanMarks()
+  const touched = [ours(at(1)), theirs(at(5))]
+  marks.mark(key, 'u', '10')
+  expect([marks.mayBeTouched(object('10', touched)), marks.mayBeTouched(object('11', touched))]).toEqual([false, true])
+  marks.mark(key, 'u', 'x-10')
+  expect(marks.mayBeTouched(object('x-10', touched))).toBe(true)
+})
+
 test('another object under the same name is judged by itself', () => {
   const marks = new CleanMarks()
   marks.mark(key, 'u', '10')

@@ -9,7 +9,7 @@ import { FIELD_MANAGER } from './marks.ts'
 export interface Seen {
   readonly key: string
   readonly uid: string
-  readonly version: bigint
+  readonly version: number
   /** Equal prints: nobody changed anything but status in between. */
   readonly print: string
   /** Somebody wrote after our last apply. */
@@ -17,7 +17,7 @@ export interface Seen {
 }
 interface Mark {
   readonly uid: string
-  readonly version: bigint
+  readonly version: number
   readonly print: string | null
 }
 
@@ -55,10 +55,18 @@ export class CleanMarks {
     for (const known of [this.#marks, this.#seen]) if (known.get(key)?.uid === uid) known.delete(key)
   }
 
+  /** The same question about an object as it was read; what we know in this very version is not looked at closely. */
+  mayBeTouched(object: KubeObject): boolean {
+    const { uid, resourceVersion = '' } = object.metadata
+    const mark = this.#marks.get(identityKey(identityOf(object)))
+    const isKnown = mark !== undefined && mark.uid === uid && versionOf(resourceVersion) <= mark.version
+    return !isKnown && this.isSuspect(seenOf(object))
+  }
+
   /** Remembers what was seen, and says whether another hand may have changed the member. */
   isSuspect(seen: Seen): boolean {
     const before = this.#seen.get(seen.key)
-    if (!before || before.uid !== seen.uid || before.version <= seen.version) this.#seen.set(seen.key, seen)
+    if (!before || before.uid !== seen.uid || !(before.version > seen.version)) this.#seen.set(seen.key, seen)
     const mark = this.#marks.get(seen.key)
     const isSuspect = judge(seen, mark)
     if (!isSuspect && !(mark?.uid === seen.uid && mark.version > seen.version)) this.#marks.set(seen.key, seen)
@@ -96,5 +104,5 @@ const timeOf = ({ time }: ManagedFieldsEntry): number => {
   return Number.isNaN(ms) ? Number.POSITIVE_INFINITY : ms
 }
 
-/** Versions of one object are numbers that grow; anything else counts as the oldest, which only costs a look. */
-const versionOf = (resourceVersion: string): bigint => (/^\d{1,32}$/.test(resourceVersion) ? BigInt(resourceVersion) : 0n)
+/** Versions of one object are numbers that grow; of anything else nobody knows which is later, which only costs a look. */
+const versionOf = (resourceVersion: string): number => (/^\d{1,15}$/.test(resourceVersion) ? Number(resourceVersion) : Number.NaN)

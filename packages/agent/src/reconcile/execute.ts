@@ -5,9 +5,11 @@ import { failureOf } from '@brokkr/kube/failure.ts'
 import type { Kind, KubeObject } from '@brokkr/kube/object.ts'
 import { grantsNeeded } from '../policy.ts'
 import { actingFor } from './acting-for.ts'
-import { type ApplyTask, Attempt, isInForce, type Settled } from './attempt.ts'
+import { type ApplyTask, isInForce } from './apply-task.ts'
+import { Attempt, type Settled } from './attempt.ts'
 import type { ReconcileDeps } from './deps.ts'
 import { type Desired, desiredObjects, placedObjects, readObjects, type Scope } from './desired.ts'
+import { listEarly } from './early-list.ts'
 import { maskText } from './mask.ts'
 import { type Outcome, stopped } from './outcome.ts'
 import { problemOfError } from './problem.ts'
@@ -20,12 +22,13 @@ import { isUntouched, settledAs } from './untouched.ts'
 export async function applyStack(deps: ReconcileDeps, task: ApplyTask, signal: AbortSignal): Promise<Outcome> {
   const unsigned = refuseUnsigned(task.text, deps.settings.signatures)
   if (unsigned) return stopped(unsigned)
+  const early = task.drift === 'off' ? () => null : listEarly(deps, task.stackId, signal)
   const parent = await deps.parents.read(task.stackId, signal)
   deps.members.set(task.stackId, parent.set.members)
   deps.members.watch(task.stackId, task.drift !== 'off')
   // Whoever wants no look at drift wants nothing done to a revision that is in force, unless a prune of it still waits.
   const isDone = parent.state !== null && parent.basis === null && isInForce(parent.state, task)
-  if (isDone && (task.drift === 'off' || (await isUntouched(deps, task, parent, signal)))) return unchanged(parent.state.event)
+  if (isDone && (task.drift === 'off' || (await isUntouched(deps, task, { parent, early }, signal)))) return unchanged(parent.state.event)
   deps.clean.unsettle(task.stackId)
   const read = readObjects(task.text)
   if (!read.ok) return stopped(read.problem)
@@ -35,7 +38,7 @@ export async function applyStack(deps: ReconcileDeps, task: ApplyTask, signal: A
   if (!desired.ok) return stopped(desired.problem)
   const acting = actingFor(deps, tenant)
   if (!acting.ok) return stopped(acting.problem)
-  const outcome = await attempt(acting.deps, task, { parent, desired: desired.objects, places, tenant }, signal)
+  const outcome = await attempt(acting.deps, task, { parent, early, desired: desired.objects, places, tenant }, signal)
   // A member beyond what is wanted still has to go: held back, or of a kind that could not be listed.
   const isWhole = deps.members.membersOf(task.stackId).length === desired.objects.length
   if (outcome.phase === 'applied' && isWhole && (outcome.drift?.isHealed ?? true)) deps.clean.settle(task.stackId, settledAs(task))

@@ -3,10 +3,15 @@
 import { type Member, parseGroupKind } from '@brokkr/kube/applyset.ts'
 import { type GroupKind, groupKindText, identityKey } from '@brokkr/kube/object.ts'
 
+interface Holder {
+  readonly stackId: string
+  readonly uid: string | undefined
+}
+
 export class MemberIndex {
   readonly #byStack = new Map<string, readonly Member[]>()
-  /** Key → stack → uid: two stacks may name one object while it changes hands. */
-  readonly #byKey = new Map<string, Map<string, string | undefined>>()
+  /** Two stacks may name one object while it changes hands; mostly it is one, so a short list is enough. */
+  readonly #byKey = new Map<string, readonly Holder[]>()
   readonly #kindCounts = new Map<string, number>()
   /** Stacks whose members nobody wants to watch. */
   readonly #unwatched = new Set<string>()
@@ -49,12 +54,13 @@ export class MemberIndex {
 
   /** The stacks that hold this very object; a planned member without uid counts as it. */
   stacksOf(key: string, uid: string): string[] {
-    return [...(this.#byKey.get(key) ?? [])].filter(([, known]) => known === undefined || known === uid).map(([stackId]) => stackId)
+    const holders = this.#byKey.get(key) ?? []
+    return holders.filter((holder) => holder.uid === undefined || holder.uid === uid).map(({ stackId }) => stackId)
   }
 
   /** The stacks that name such an object, under whatever uid: it may just be made anew. */
   holdersOf(key: string): string[] {
-    return [...(this.#byKey.get(key)?.keys() ?? [])]
+    return (this.#byKey.get(key) ?? []).map(({ stackId }) => stackId)
   }
 
   keysOf(stackId: string): string[] {
@@ -77,8 +83,10 @@ export class MemberIndex {
   /** True: the first of its kind. */
   #add(stackId: string, member: Member): boolean {
     const key = identityKey(member)
-    const stacks = this.#byKey.get(key) ?? new Map<string, string | undefined>()
-    this.#byKey.set(key, stacks.set(stackId, member.uid))
+    const holder = { stackId, uid: member.uid }
+    const others = this.#byKey.get(key)?.filter((other) => other.stackId !== stackId) ?? []
+    // A list made by spreading has room to grow, thousands of times over.
+    this.#byKey.set(key, others.length === 0 ? [holder] : [...others, holder])
     if (this.#unwatched.has(stackId)) return false
     const kind = groupKindText(member)
     const count = (this.#kindCounts.get(kind) ?? 0) + 1
@@ -89,9 +97,9 @@ export class MemberIndex {
   /** True: the last of its kind. */
   #subtract(stackId: string, member: Member, kept: ReadonlySet<string>): boolean {
     const key = identityKey(member)
-    const stacks = kept.has(key) ? undefined : this.#byKey.get(key)
-    stacks?.delete(stackId)
-    if (stacks?.size === 0) this.#byKey.delete(key)
+    const others = this.#byKey.get(key)?.filter((holder) => holder.stackId !== stackId) ?? []
+    if (!kept.has(key) && others.length > 0) this.#byKey.set(key, others)
+    else if (!kept.has(key)) this.#byKey.delete(key)
     if (this.#unwatched.has(stackId)) return false
     const kind = groupKindText(member)
     const count = (this.#kindCounts.get(kind) ?? 1) - 1

@@ -64,15 +64,15 @@ export class StackParents {
   }
 
   setId(stackId: string): string {
-    return applySetId(this.#parentAt(stackId))
+    return applySetId(this.parentAt(stackId))
   }
 
   /** An empty set when there is no parent yet. Throws ForeignApplySet for one that is not ours. */
   async read(stackId: string, signal: AbortSignal): Promise<StackParent & { readonly exists: boolean }> {
-    const set = await readApplySet(this.#deps, this.#parentAt(stackId), this.#form(stackId), { signal })
+    const set = await readApplySet(this.#deps, this.parentAt(stackId), this.#form(stackId), { signal })
     this.#note(stackId, set?.resourceVersion)
     if (set) return { ...parentOf(set), state: stateOf(set), exists: true }
-    return { ...parentOf(emptyApplySet(this.#parentAt(stackId))), exists: false }
+    return { ...parentOf(emptyApplySet(this.parentAt(stackId))), exists: false }
   }
 
   /** Every stack of ours with its inventory. */
@@ -139,12 +139,12 @@ export class StackParents {
   }
 
   async remove(stackId: string): Promise<void> {
-    await removeApplySet(this.#deps, this.#parentAt(stackId))
+    await removeApplySet(this.#deps, this.parentAt(stackId))
     this.#note(stackId, undefined)
     this.#unsaved.delete(stackId)
   }
 
-  #parentAt(stackId: string): { name: string; namespace: string } {
+  parentAt(stackId: string): { name: string; namespace: string } {
     return { name: `${prefix}${stackId}`, namespace: this.#at.namespace }
   }
 

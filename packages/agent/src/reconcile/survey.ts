@@ -14,7 +14,6 @@ import {
 } from '@brokkr/kube/object.ts'
 import { indexMembers } from '@brokkr/kube/prune.ts'
 import { namespacesOf } from '../policy.ts'
-import { seenOf } from './clean-marks.ts'
 import type { ReconcileDeps } from './deps.ts'
 import { OWNER_LABEL, STACK_LABEL, stableLabels } from './marks.ts'
 import { needsTenant } from './tenants.ts'
@@ -67,7 +66,7 @@ class Count {
       this.#open.get(key) === object.metadata.uid &&
       hasLabels(object, this.#labels) &&
       !isTerminating(object) &&
-      !this.#clean.isSuspect(seenOf(object))
+      !this.#clean.mayBeTouched(object)
     if (isRight) this.#open.delete(key)
     else this.#isStrange = true
   }
