@@ -12,6 +12,8 @@ export interface LanePlan {
   readonly route: Route | undefined
   readonly bounds: BatchBounds
   readonly positionKey: string
+  /** The sink writes payloads as they are, whatever is in them. */
+  readonly writesBytes: boolean
 }
 
 export function planLanes(flow: Flow, identity: string): LanePlan[] {
@@ -23,6 +25,7 @@ export function planLanes(flow: Flow, identity: string): LanePlan[] {
     spec,
     route,
     bounds: boundsOf(flow, spec, role),
+    writesBytes: role !== 'errors' && spec.type === 'kafka' && spec.config.format === 'json' && spec.config.keyField === undefined,
     positionKey: `${identity}${role === 'route' ? `/${route?.id}` : ''}${routing}`,
   })
   return [

@@ -4,6 +4,7 @@ import type { Clock } from '@brokkr/runtime/clock.ts'
 import { type BatchBounds, Batcher } from './batcher.ts'
 import type { Capabilities, ConnectorError, Partition, Position, Positions, Sink } from './connectors/connector.ts'
 import { createExclusive } from './exclusive.ts'
+import { asBytes } from './message.ts'
 import type { Item, OpenMessage } from './open-message.ts'
 import { Waiter } from './waiter.ts'
 import { Unwritten, type Verdict, Writer, type WriterSettings } from './writer.ts'
@@ -44,6 +45,7 @@ export interface LaneOptions {
   readonly role: 'main' | 'route' | 'errors'
   readonly sinkType: string
   readonly bounds: BatchBounds
+  readonly writesBytes: boolean
   readonly writer: WriterSettings
   /** Skips what the sink has; off where positions may come late. */
   readonly skips: boolean
@@ -153,8 +155,9 @@ export class Lane {
 
   /** In order. Followed by `kick` when no more comes for now. */
   push(item: Item, nowMs: number): void {
-    if (this.#isBelow(item.from)) this.#deps.writtenBefore(this, item)
-    else this.#batcher.push(item, nowMs)
+    if (this.#isBelow(item.from)) return this.#deps.writtenBefore(this, item)
+    if (this.options.writesBytes) item.record = asBytes(item.record)
+    this.#batcher.push(item, nowMs)
   }
 
   kick(): void {

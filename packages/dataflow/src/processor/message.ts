@@ -102,9 +102,9 @@ export function withRoute(message: Message, metadata: Metadata, route: string | 
 export const derive = (message: Message, json: Json, isOwned: boolean): Message => copyWith(message, json, 'changed', isOwned)
 
 /** Every field by name: all messages have one hidden class. */
-function copyWith(message: Message, json: Json | undefined, state: PayloadState, isOwned: boolean): Message {
+function copyWith(message: Message, json: Json | undefined, state: PayloadState, isOwned: boolean, raw = message.raw): Message {
   return {
-    raw: message.raw,
+    raw,
     json,
     state,
     isOwned,
@@ -115,6 +115,21 @@ function copyWith(message: Message, json: Json | undefined, state: PayloadState,
     partition: message.partition,
     bytes: message.bytes,
   }
+}
+
+/** The record as the bytes that a sink will write: waiting for it then costs these alone, not the values they were made of. */
+export function asBytes(message: Message): Message {
+  if (message.state !== 'changed') return withoutValues(message)
+  return copyWith(message, undefined, 'bytes', false, Buffer.from(JSON.stringify(message.json)))
+}
+
+/** Values that the bytes can tell again are given up. */
+export function withoutValues(message: Message): Message {
+  if (message.state === 'parsed') {
+    message.json = undefined
+    message.state = 'bytes'
+  }
+  return message
 }
 
 /** What a sink writes as text; null for a tombstone. Bytes that are no UTF-8 have no text: ask for bytes then. */

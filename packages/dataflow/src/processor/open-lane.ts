@@ -57,6 +57,7 @@ export function openLane(deps: OpenLaneDeps, { flow, settings }: PipelineOptions
       role: plan.role,
       sinkType: plan.spec.type,
       bounds: plan.bounds,
+      writesBytes: plan.writesBytes,
       skips: isMonotonic(flow) && plan.role !== 'errors',
       queueMax: plan.bounds.records + flow.channelBufferSize,
       writer: {

@@ -1,7 +1,8 @@
 // Rules of the runtime between ends that do exactly what the test says.
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { expect, test } from 'vitest'
-import { ConnectorError } from './connectors/connector.ts'
+import { ConnectorError, type Message } from './connectors/connector.ts'
+import { payloadText } from './message.ts'
 import { jsonMessage } from './test-parts/scripted.ts'
 import { scriptedFlow } from './test-parts/scripted-flow.ts'
 
@@ -40,6 +41,42 @@ test('endings behind a record that is not yet written are not committed', async 
   flow.pipeline.stop()
   expect((await flow.done).exitCode).toBe(0)
   expect(flow.source.committed).toEqual({ 0: 9 })
+})
+
+test('while one batch is being written the next full one is made ready, and is the one that is written then', async () => {
+  const gate = Promise.withResolvers<void>()
+  const ready: (string | null)[][] = []
+  const flow = scriptedFlow(
+    { sink: { type: 'kafka', config: { brokers: ['b:9092'], topic: 't', batchSize: 3 } } },
+    {
+      prepare: (sinks) => {
+        sinks['default']!.script = (_, call) => (call === 1 ? gate.promise : undefined)
+        Object.assign(sinks['default']!, { prepare: (batch: readonly Message[]) => ready.push(batch.map(payloadText)) })
+      },
+    },
+  )
+  flow.source.push({ messages: numbered(0, 9) })
+  await waitFor('the second batch to be ready', () => ready.length === 1)
+  expect(flow.sink.writes).toHaveLength(1)
+  gate.resolve()
+  flow.source.end()
+  await flow.done
+  const written = flow.sink.writes.map(({ payloads }) => payloads)
+  expect(written.map(({ length }) => length)).toEqual([3, 3, 3, 1])
+  // A sink that answers at once may have the third before it could be made ready; what is left over at the end is no full batch.
+  expect(ready).toEqual(written.slice(1, 1 + ready.length))
+  expect(ready.length).toBeLessThanOrEqual(2)
+})
+
+test('a record that was changed and then refused is in its letter as it would have been written', async () => {
+  const flow = scriptedFlow(
+    { errors, transformations: [{ type: 'insertField', config: { fields: { added: 'json:12345678901234567890' } } }] },
+    { prepare: (sinks) => (sinks['default']!.script = () => refuse(true, recordError())) },
+  )
+  flow.source.push({ messages: numbered(7, 7) })
+  flow.source.end()
+  await flow.done
+  expect(flow.errors!.rows[0]).toContain('"original_message":{"n":7,"added":12345678901234567890}')
 })
 
 test('a batch is written again as it was until the sink takes it', async () => {

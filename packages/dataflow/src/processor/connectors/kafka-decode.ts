@@ -2,7 +2,7 @@
 // of the batch; a registry that cannot be reached is a failure of reading.
 import type { KafkaSource } from '@brokkr/contract/dataflow/connectors/kafka.ts'
 import { type Message, newMessage } from '../message.ts'
-import { type AvroReaders, avroReaders } from './avro-readers.ts'
+import type { AvroReaders } from './avro-readers.ts'
 import type { Batch, ConnectorContext, Fault } from './connector.ts'
 import { ConnectorError } from './connector.ts'
 
@@ -13,6 +13,8 @@ export interface ValueDecoder {
 
 export async function valueDecoder(config: KafkaSource, context: ConnectorContext): Promise<ValueDecoder> {
   if (config.format !== 'avro') return { decode: async (messages) => ({ messages }), close: async () => undefined }
+  // Only here: schemas and their registry weigh more than everything else that a flow loads.
+  const { avroReaders } = await import('./avro-readers.ts')
   const readers = await avroReaders(config, context)
   return { decode: (messages) => decodeAll(readers, messages), close: () => readers.close() }
 }

@@ -6,7 +6,7 @@ import { isRawNumber, type Json } from '@brokkr/contract/dataflow/json.ts'
 import { compileRead, type Read } from '@brokkr/contract/dataflow/read-path.ts'
 import type { BaseOptions } from '@platformatic/kafka'
 import { payloadBytes, payloadOf } from '../message.ts'
-import { avroWriter, type EncodeAvro } from './avro-writer.ts'
+import type { EncodeAvro } from './avro-writer.ts'
 import type { Capabilities, Fault, Group, Partition, Position, Positions, Rec, Sink, SinkContext } from './connector.ts'
 import { ConnectorError } from './connector.ts'
 import { kafkaOptions, readTopic, said, withAdmin } from './kafka-client.ts'
@@ -124,7 +124,9 @@ export class KafkaSink implements Sink {
   }
 
   async #encoder(): Promise<(record: Rec) => Buffer | undefined> {
-    const encode: EncodeAvro | undefined = this.#config.format === 'avro' ? await avroWriter(this.#config, this.#context) : undefined
+    // Loaded by flows that need it alone: with the registry's client it weighs more than all the rest.
+    const avro = this.#config.format === 'avro' ? await import('./avro-writer.ts') : undefined
+    const encode: EncodeAvro | undefined = await avro?.avroWriter(this.#config, this.#context)
     return (record) => {
       const bytes = payloadBytes(record)
       if (bytes === null) return undefined

@@ -2,7 +2,7 @@
 // named by its index before anything is sent.
 import type { PostgresqlSink } from '@brokkr/contract/dataflow/connectors/postgresql.ts'
 import { isRecord, type Json, type JsonObject } from '@brokkr/contract/dataflow/json.ts'
-import { payloadOf } from '../message.ts'
+import { payloadOf, withoutValues } from '../message.ts'
 import { ConnectorError, type Rec } from './connector.ts'
 import { type Columns, columnText } from './postgresql-columns.ts'
 import { Row, RowShape } from './postgresql-rows.ts'
@@ -34,6 +34,8 @@ export function planBatch(batch: readonly Rec[], columns: Columns, config: PlanC
   const operations: Operation[] = []
   for (const [index, record] of batch.entries()) {
     const operation = operationOf(record, index, { columns, shapes }, config)
+    // The texts are all that is needed: values that wait for the server with them would outlive two collections.
+    withoutValues(record)
     if (operation !== undefined) operations.push(operation)
   }
   return config.upsertMode ? foldUpserts(operations, config) : foldInserts(operations, config)
