@@ -92,8 +92,10 @@ class Following implements Follow {
   }
 
   restart(reason = 'digest'): void {
-    this.#reason = reason
     this.#etag = null
+    // Without a cursor a complete list is under way already, and it may be the one that carries what somebody approved.
+    if (this.map.cursor === null && reason !== 'approved') return
+    this.#reason = reason
     this.#stream?.abort(new RestartAsked('a complete list is asked for'))
   }
 
