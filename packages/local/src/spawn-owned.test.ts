@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
@@ -72,13 +73,15 @@ test('what cannot be run is refused with its name', () => {
 })
 
 test.each([
-  [{}, ['--pdeathsig', 'KILL', '--', '/bin/x', 'a b']],
-  [{ deathSignal: 'QUIT' as const }, ['--pdeathsig', 'QUIT', '--', '/bin/x', 'a b']],
-  [{ runAs: { uid: 7, gid: 8 } }, ['--pdeathsig', 'KILL', '--reuid=7', '--regid=8', '--clear-groups', '--', '/bin/x', 'a b']],
+  [{}, ['--pdeathsig', 'KILL', '--']],
+  [{ deathSignal: 'QUIT' as const }, ['--pdeathsig', 'QUIT', '--']],
+  [{ runAs: { uid: 7, gid: 8 } }, ['--pdeathsig', 'KILL', '--reuid=7', '--regid=8', '--clear-groups', '--']],
 ])('with %j the command line is wrapped', (extra, expected) => {
-  const options = { ...node(''), args: ['a b'], ...extra }
-  expect(spawnArguments(options, '/bin/x', '/usr/bin/setpriv')).toEqual(['/usr/bin/setpriv', expected])
-  expect(spawnArguments(options, '/bin/x', undefined)).toEqual(['/bin/x', ['a b']])
+  const options = { ...node(''), args: ['a b', '$x'], ...extra }
+  const [command, args] = spawnArguments(options, '/bin/x', '/usr/bin/setpriv')
+  expect([command, ...args.slice(0, expected.length)]).toEqual(['/usr/bin/setpriv', ...expected])
+  expect(args.slice(-4)).toEqual([String(process.pid), '/bin/x', 'a b', '$x'])
+  expect(spawnArguments(options, '/bin/x', undefined)).toEqual(['/bin/x', ['a b', '$x']])
 })
 
 test('a command is searched in the folders of the path, never relative to where we are', () => {
@@ -124,4 +127,26 @@ test.runIf(process.platform === 'linux')('a process dies with its parent, howeve
   for (const [pid, startTime] of children) expect(isSameProcess(pid, startTime)).toBe(true)
   parent.kill('SIGKILL')
   await waitFor('both children to be gone', () => children.every(([pid]) => startTimeOf(pid) === undefined))
+})
+
+test.runIf(process.platform === 'linux')('a process whose parent dies before the kernel was told to watch it does not stay either', async () => {
+  const cwd = tempDir()
+  const real = findCommand('setpriv', process.env['PATH'] ?? '')!
+  // As slow as on a machine that is busy: the parent is long gone when it runs.
+  writeFileSync(join(cwd, 'setpriv'), `#!/bin/sh\nread line < ${cwd}/go\nexec ${real} "$@"\n`, { mode: 0o755 })
+  execFileSync('mkfifo', [join(cwd, 'go')])
+  const parent = runScript(
+    `import { spawnOwned } from 'local/spawn-owned.ts'
+    const cwd = process.argv[1]
+    process.env.PATH = cwd + ':' + process.env.PATH
+    const it = spawnOwned({ name: 'sleeper', command: process.execPath, args: ['-e', 'setInterval(() => {}, 1000)'], cwd, logFile: cwd + '/log' })
+    say(JSON.stringify([it.pid, it.startTime]))
+    process.kill(process.pid, 'SIGKILL')`,
+    [cwd],
+  )
+  const [pid, startTime] = JSON.parse(await parent.line()) as [number, string]
+  onTestFinished(() => void (isSameProcess(pid, startTime) && process.kill(pid, 'SIGKILL')))
+  await parent.exited
+  writeFileSync(join(cwd, 'go'), 'now\n')
+  await waitFor('it to be gone', () => !isSameProcess(pid, startTime))
 })

@@ -1,5 +1,5 @@
 // Starts a server as a child that does not outlive us: where Linux has setpriv the kernel signals it when we die, however we die.
-// No shell, a minimal environment, output into a log file whose tail explains a failure.
+// A minimal environment, output into a log file whose tail explains a failure.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { basename, delimiter, isAbsolute, join } from 'node:path'
@@ -70,11 +70,16 @@ export function spawnOwned(options: SpawnOptions): OwnedProcess {
   }
 }
 
+/** Run behind setpriv: if we died before the kernel knew of the death signal, somebody else is the parent by now. The shell gives way to
+ *  the command and takes the variables it set with it. */
+const unlessOrphaned = 'test "$PPID" = "$0" || exit 0; unset PWD OLDPWD SHLVL; exec "$@"'
+
 /** The command line, wrapped in setpriv where there is one. */
 export function spawnArguments(options: SpawnOptions, command: string, setpriv: string | undefined): [string, string[]] {
   if (setpriv === undefined) return [command, [...options.args]]
   const user = options.runAs === undefined ? [] : [`--reuid=${options.runAs.uid}`, `--regid=${options.runAs.gid}`, '--clear-groups']
-  return [setpriv, ['--pdeathsig', options.deathSignal ?? 'KILL', ...user, '--', command, ...options.args]]
+  const guard = ['/bin/sh', '-c', unlessOrphaned, String(process.pid)]
+  return [setpriv, ['--pdeathsig', options.deathSignal ?? 'KILL', ...user, '--', ...guard, command, ...options.args]]
 }
 
 /** The executable file a command names, searched in `path` when it has no folder of its own. */

@@ -48,7 +48,10 @@ async function record(deps: Deps, input: { agentId: string; events: IdentifiedEv
     await acknowledge(sql, agentId, told)
     const removals = told.filter((event) => saysRemoved(event, about.isMarker(event.deployment_object_id)))
     const object_ids = removals.map((event) => event.deployment_object_id)
-    if (object_ids.length > 0) await agentStackStatus.markRemoved(sql, { agent_id: agentId, object_ids })
+    if (object_ids.length > 0) {
+      await agentStackStatus.lockOfObjects(sql, { agent_id: agentId, object_ids })
+      await agentStackStatus.markRemoved(sql, { agent_id: agentId, object_ids })
+    }
     return events.map((event, index) => outcome(stored, event, faults[index] ?? null))
   })
   deps.wakeFeed()

@@ -4,34 +4,26 @@ import { AgentStackStatus } from '@brokkr/contract/stack.ts'
 import { z } from 'zod'
 import { count, rows, type Slots } from './sql.ts'
 
-/** An insert with conflicts counts what it inserts and what it updates in two steps. What it counts in is therefore locked before both,
- *  in the one order that everybody keeps; for a single stack too, or it would hold its status and wait for a count, while a report on
- *  several of the same agent holds that count and waits for this status. */
-const countsLocked = (agentId: string): string => `
-  counted as materialized (
-    select m.stack_id from stack_summary m
-    where (m.stack_id, m.slot) in (select stack_id, summary_slot(${agentId}) from held) order by m.stack_id, m.slot for no key update)`
+/** Takes the locks of a report (`lock_report`) before its first row is written; the statement then asks it with `cross join locked`. */
+const lockPairs = (pairs: string): string => `
+  locked as materialized (select lock_report(array_agg(agent_id), array_agg(stack_id)) from (${pairs}) as pair (agent_id, stack_id))`
 
 const Accepted = z.object({ stack_id: z.string(), applied_seconds: z.number().nullable() })
 /** `applied_seconds`: of an object that is reported in the cluster for the first time, how long ago it was submitted, by our clock alone.
- *  Agent and targets are locked before the first row is written: whoever ends a pair waits, or is waited for. Reports of stacks the agent neither has nor has to remove are left out: what is not its own does not exist for it. */
+ *  Reports of stacks the agent neither has nor has to remove are left out: what is not its own does not exist for it. */
 export const record = rows(
   'agent_stack_status.record',
   Accepted,
   (p: Slots<{ agent_id: string; session: number; n: number; reports: string }>) => `
-  with agent as materialized (select id from agents where id = ${p.agent_id}::uuid for no key update),
-  held as materialized (
-    select t.stack_id from agent join agent_targets t on t.agent_id = agent.id
-    where t.stack_id in (select (r->>'stack_id')::uuid from jsonb_array_elements(${p.reports}::jsonb) r) order by t.stack_id for key share of t),
-  ${countsLocked(`${p.agent_id}::uuid`)},
+  with ${lockPairs(`select ${p.agent_id}::uuid, (r->>'stack_id')::uuid from jsonb_array_elements(${p.reports}::jsonb) r`)},
   before as materialized (select stack_id, object_id, phase from agent_stack_status where agent_id = ${p.agent_id}::uuid
     and stack_id in (select (r->>'stack_id')::uuid from jsonb_array_elements(${p.reports}::jsonb) r)),
   written as (
   insert into agent_stack_status as s (agent_id, stack_id, epoch, rev, object_id, phase, code, message, attempts, retry_at, session, n, observed_at)
   select ${p.agent_id}::uuid, r.stack_id, f.epoch, r.rev, r.object_id, r.phase, r.code, r.message, r.attempts, r.retry_at, ${p.session}::bigint, ${p.n}::bigint, r.observed_at
   from jsonb_to_recordset(${p.reports}::jsonb) as r (stack_id uuid, rev bigint, object_id uuid, phase text, code text, message text, attempts int, retry_at timestamptz, observed_at timestamptz)
-  cross join feed_state f cross join (select count(*) from counted) as locked
-  where (r.stack_id in (select stack_id from held)
+  cross join feed_state f cross join locked
+  where (exists (select from agent_targets t where t.agent_id = ${p.agent_id}::uuid and t.stack_id = r.stack_id)
      or exists (select from agent_stack_status o where o.agent_id = ${p.agent_id}::uuid and o.stack_id = r.stack_id))
     -- A revision of another stack would show its number to whoever reads this one. An unknown one is kept: a restored database may lack it.
     and not exists (select from deployment_objects d where d.id = r.object_id and d.stack_id <> r.stack_id)
@@ -52,15 +44,11 @@ export const recordSkips = count(
   (p: Slots<{ skips: string }>) => `
   with skips as materialized (
     select r.* from jsonb_to_recordset(${p.skips}::jsonb) as r (agent_id uuid, stack_id uuid, rev bigint, object_id uuid, code text, message text)),
-  agent as materialized (select id from agents where id in (select agent_id from skips) order by id for no key update),
-  held as materialized (
-    select t.agent_id, t.stack_id from agent join agent_targets t on t.agent_id = agent.id
-    where (t.agent_id, t.stack_id) in (select agent_id, stack_id from skips) order by t.agent_id, t.stack_id for key share of t),
-  ${countsLocked('agent_id')}
+  ${lockPairs('select agent_id, stack_id from skips')}
   insert into agent_stack_status as s (agent_id, stack_id, epoch, rev, object_id, phase, code, message)
   select r.agent_id, r.stack_id, f.epoch, r.rev, r.object_id, 'failed', r.code, r.message
-  from skips r join held h on h.agent_id = r.agent_id and h.stack_id = r.stack_id cross join feed_state f cross join (select count(*) from counted) as locked
-  order by r.agent_id, r.stack_id
+  from skips r join agent_targets t on t.agent_id = r.agent_id and t.stack_id = r.stack_id cross join feed_state f cross join locked
+  order by r.stack_id, r.agent_id
   on conflict (agent_id, stack_id) do update set
     epoch = excluded.epoch, rev = excluded.rev, object_id = excluded.object_id, phase = 'failed', code = excluded.code, message = excluded.message,
     retry_at = null, received_at = now()
@@ -94,23 +82,26 @@ export const forgetAgent = count(
   (p: Slots<{ agent_id: string }>) => `delete from agent_stack_status where agent_id = ${p.agent_id}::uuid`,
 )
 
+/** Before `markRemoved`, which then reads what is wanted by an instant at which nobody can change it. */
+export const lockOfObjects = count(
+  'agent_stack_status.lockOfObjects',
+  (p: Slots<{ agent_id: string; object_ids: string[] }>) => `
+  with ${lockPairs(`select ${p.agent_id}::uuid, o.stack_id from deployment_objects o where o.id = any(${p.object_ids}::uuid[])`)}
+  select from locked`,
+)
+
 /** Events said that what these revisions deployed is gone. A pair that is still wanted is removed only by its newest revision; one
  *  that ended, by any that is not older than what the agent acknowledged. (session, n) stay: the agent's own reports win over this. */
 export const markRemoved = count(
   'agent_stack_status.markRemoved',
   (p: Slots<{ agent_id: string; object_ids: string[] }>) => `
-  with agent as materialized (select id from agents where id = ${p.agent_id}::uuid for no key update),
-  gone as materialized (
+  with gone as materialized (
     select distinct on (o.stack_id) o.id, o.stack_id, o.sequence_id from deployment_objects o
-    where o.id = any(${p.object_ids}::uuid[]) order by o.stack_id, o.sequence_id desc),
-  held as materialized (
-    select t.stack_id from agent join agent_targets t on t.agent_id = agent.id
-    where t.stack_id in (select stack_id from gone) order by t.stack_id for key share of t),
-  ${countsLocked(`${p.agent_id}::uuid`)}
+    where o.id = any(${p.object_ids}::uuid[]) order by o.stack_id, o.sequence_id desc)
   insert into agent_stack_status as s (agent_id, stack_id, epoch, rev, object_id, phase)
   select ${p.agent_id}::uuid, o.stack_id, f.epoch, k.last_sequence, o.id, 'removed'
-  from gone o join stacks k on k.id = o.stack_id cross join feed_state f cross join (select count(*) from counted) as locked
-  where case when o.stack_id in (select stack_id from held)
+  from gone o join stacks k on k.id = o.stack_id cross join feed_state f
+  where case when exists (select from agent_targets t where t.agent_id = ${p.agent_id}::uuid and t.stack_id = o.stack_id)
     then k.head_object_id = o.id
     else exists (select from agent_stack_status e where e.agent_id = ${p.agent_id}::uuid and e.stack_id = o.stack_id)
       and not exists (select from deployment_objects n join agent_object_acks a on a.deployment_object_id = n.id and a.agent_id = ${p.agent_id}::uuid
@@ -126,5 +117,5 @@ export const removeRemoved = count(
   (p: Slots<{ hours: number; limit: number }>) => `
   delete from agent_stack_status where ctid in (
     select ctid from agent_stack_status where phase = 'removed' and received_at < now() - ${p.hours}::float8 * interval '1 hour'
-    order by received_at limit ${p.limit}::int)`,
+    order by received_at limit ${p.limit}::int for update skip locked)`,
 )

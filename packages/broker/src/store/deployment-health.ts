@@ -4,24 +4,17 @@ import { DeploymentObjectId } from '@brokkr/contract/wire.ts'
 import { z } from 'zod'
 import { count, rows, type Slots } from './sql.ts'
 
-/** An older check never replaces a newer one. Pairs and their counts are locked first, in the one order that everybody keeps: what is
- *  inserted and what is updated is counted in two steps. */
+/** An older check never replaces a newer one. What is written and counted is locked before the first row (`lock_report`). */
 export const record = count(
   'deployment_health.record',
   (p: Slots<{ agent_id: string; records: string }>) => `
-  with held as materialized (
-    select t.stack_id from agent_targets t
-    where t.agent_id = ${p.agent_id}::uuid and t.stack_id in (
-      select o.stack_id from jsonb_array_elements(${p.records}::jsonb) r join deployment_objects o on o.id = (r->>'id')::uuid)
-    order by t.stack_id for no key update),
-  counted as materialized (
-    select m.stack_id from stack_summary m
-    where m.slot = summary_slot(${p.agent_id}::uuid) and m.stack_id in (select stack_id from held) and (select count(*) from held) > 1
-    order by m.stack_id for no key update)
+  with locked as materialized (
+    select lock_report(array_agg(${p.agent_id}::uuid), array_agg(o.stack_id))
+    from (select distinct d.stack_id from jsonb_array_elements(${p.records}::jsonb) r join deployment_objects d on d.id = (r->>'id')::uuid) o)
   insert into deployment_health as h (id, agent_id, deployment_object_id, status, summary, checked_at)
   select gen_random_uuid(), ${p.agent_id}::uuid, r.id, r.status, r.summary, r.checked_at
   from jsonb_to_recordset(${p.records}::jsonb) as r (id uuid, status text, summary text, checked_at timestamptz)
-  cross join (select count(*) from counted) as locked
+  cross join locked
   order by r.id
   on conflict (agent_id, deployment_object_id) do update
     set status = excluded.status, summary = excluded.summary, checked_at = excluded.checked_at, updated_at = now()
