@@ -129,24 +129,27 @@ test.runIf(process.platform === 'linux')('a process dies with its parent, howeve
   await waitFor('both children to be gone', () => children.every(([pid]) => startTimeOf(pid) === undefined))
 })
 
-test.runIf(process.platform === 'linux')('a process whose parent dies before the kernel was told to watch it does not stay either', async () => {
-  const cwd = tempDir()
-  const real = findCommand('setpriv', process.env['PATH'] ?? '')!
-  // As slow as on a machine that is busy: the parent is long gone when it runs.
-  writeFileSync(join(cwd, 'setpriv'), `#!/bin/sh\nread line < ${cwd}/go\nexec ${real} "$@"\n`, { mode: 0o755 })
-  execFileSync('mkfifo', [join(cwd, 'go')])
-  const parent = runScript(
-    `import { spawnOwned } from 'local/spawn-owned.ts'
+test.runIf(process.platform === 'linux')(
+  'a process whose parent dies before the kernel was told to watch it does not stay either',
+  async () => {
+    const cwd = tempDir()
+    const real = findCommand('setpriv', process.env['PATH'] ?? '')!
+    // As slow as on a machine that is busy: the parent is long gone when it runs.
+    writeFileSync(join(cwd, 'setpriv'), `#!/bin/sh\nread line < ${cwd}/go\nexec ${real} "$@"\n`, { mode: 0o755 })
+    execFileSync('mkfifo', [join(cwd, 'go')])
+    const parent = runScript(
+      `import { spawnOwned } from 'local/spawn-owned.ts'
     const cwd = process.argv[1]
     process.env.PATH = cwd + ':' + process.env.PATH
     const it = spawnOwned({ name: 'sleeper', command: process.execPath, args: ['-e', 'setInterval(() => {}, 1000)'], cwd, logFile: cwd + '/log' })
     say(JSON.stringify([it.pid, it.startTime]))
     process.kill(process.pid, 'SIGKILL')`,
-    [cwd],
-  )
-  const [pid, startTime] = JSON.parse(await parent.line()) as [number, string]
-  onTestFinished(() => void (isSameProcess(pid, startTime) && process.kill(pid, 'SIGKILL')))
-  await parent.exited
-  writeFileSync(join(cwd, 'go'), 'now\n')
-  await waitFor('it to be gone', () => !isSameProcess(pid, startTime))
-})
+      [cwd],
+    )
+    const [pid, startTime] = JSON.parse(await parent.line()) as [number, string]
+    onTestFinished(() => void (isSameProcess(pid, startTime) && process.kill(pid, 'SIGKILL')))
+    await parent.exited
+    writeFileSync(join(cwd, 'go'), 'now\n')
+    await waitFor('it to be gone', () => !isSameProcess(pid, startTime))
+  },
+)
