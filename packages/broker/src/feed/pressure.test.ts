@@ -5,7 +5,7 @@ import { type FeedWorld, feedWorld } from '@brokkr/testing/feed-world.ts'
 import { type Follower, followStream } from '@brokkr/testing/follower.ts'
 import { size } from '@brokkr/testing/sizes.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
-import { beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, onTestFinished, test } from 'vitest'
 
 let world: FeedWorld
 beforeAll(async () => {
@@ -32,6 +32,9 @@ function watchLargest(broker: { url: string }, name: string): { largest(): Promi
       await new Promise((resolve) => setTimeout(resolve, 100))
     }
   })()
+  onTestFinished(() => over.abort())
+  // Whoever asks for the result hears of a failure; a test that failed before does not ask.
+  watching.catch(() => undefined)
   return {
     largest: async () => {
       over.abort()
@@ -51,8 +54,8 @@ test('[S28] a consumer that stops reading is closed as slow within its bounds, a
   await stuckStream.frame('snapshot_end')
   const fineStream = await world.follow(fine)
   await fineStream.frame('snapshot_end')
-  const beating = setInterval(() => beat(fine), 300)
-  const beatingStuck = setInterval(() => beat(stuck), 300)
+  const beating = [fine, stuck].map((agent) => setInterval(() => beat(agent), 300))
+  onTestFinished(() => beating.forEach((timer) => clearInterval(timer)))
   stuckStream.pause()
   const [bytes, keys] = [watchLargest(world.broker, 'buffered_bytes'), watchLargest(world.broker, 'pending_keys')]
   let last = { id: '', stack: '' }
@@ -74,8 +77,6 @@ test('[S28] a consumer that stops reading is closed as slow within its bounds, a
   const again = await world.follow(stuck)
   await again.frame('snapshot_end')
   expect(again.wanted().get(last.stack)?.objectId).toBe(last.id)
-  clearInterval(beating)
-  clearInterval(beatingStuck)
   again.close()
   fineStream.close()
 }, 180_000)
@@ -200,10 +201,10 @@ test('a stream whose agent fell silent is let go one check later, one whose agen
   const kept = await world.follow(alive)
   await kept.frame('snapshot_end')
   const beating = setInterval(() => beat(alive), 200)
+  onTestFinished(() => clearInterval(beating))
   const dropped = await world.follow(silent)
   await dropped.ended
   expect(dropped.frames.some((frame) => frame.type === 'bye')).toBe(false)
   expect(kept.frames.some((frame) => frame.type === 'bye')).toBe(false)
-  clearInterval(beating)
   kept.close()
 })
