@@ -50,6 +50,12 @@ export function createDiscovery(deps: { transport: Transport; clock: Clock }): D
     return half.running
   }
 
+  /** What a lookup that is under way saw may be older than the question. */
+  async function refreshAfresh(half: Half): Promise<Known> {
+    await half.running?.catch(() => undefined)
+    return refresh(half)
+  }
+
   async function load(half: Half): Promise<Known> {
     const kinds = await loadKinds((path, accept) => fetchDocument(path, accept), half.path)
     half.known = { kinds, ...index(kinds.resources), atMs: deps.clock.monotonicMs() }
@@ -110,7 +116,7 @@ export function createDiscovery(deps: { transport: Transport; clock: Clock }): D
     resolveGroupKind: (kind, signal) => find((from) => from.preferred.get(groupKindText(kind)), kind.group, groupKindText(kind), signal),
     all: async (signal) => (await both(signal)).flatMap(({ kinds }) => kinds.resources),
     failedGroups: async (signal) => new Set((await both(signal)).flatMap(({ kinds }) => [...kinds.failedGroups])),
-    refresh: async (signal) => void (await untilAborted(Promise.all([refresh(core), refresh(groups)]), signal)),
+    refresh: async (signal) => void (await untilAborted(Promise.all([refreshAfresh(core), refreshAfresh(groups)]), signal)),
   }
 }
 

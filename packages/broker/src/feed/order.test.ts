@@ -98,7 +98,7 @@ test('[S4] sixteen writers that hold, roll back and are killed: the agent’s ma
   })
   expect(stream.frames.filter((frame) => frame.type === 'bye')).toEqual([])
   stream.close()
-}, 300_000)
+}, Math.max(300_000, size('S4.commits') * 6))
 
 /** Commits objects one after the other on a connection that is now and then rolled back, held open or killed from outside. */
 async function writeAlone(stackIds: readonly string[], commits: number, seed: number): Promise<void> {
