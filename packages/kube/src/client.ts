@@ -87,6 +87,14 @@ function kubeOn(parts: Parts, defaults: CallOptions): Kube {
   const resolve = (kind: Kind, options: CallOptions) => discovery.resolve(kind, options.signal ?? defaults.signal)
   const send = (request: Omit<Send, keyof CallOptions>, options: CallOptions): Promise<Answer> =>
     transport.send({ ...request, ...callOf(defaults, options) })
+  /** Where a whole collection is not found, its kind may have gone since it was looked up: then that is the answer. */
+  const notFoundOf = async (kind: Kind, options: CallOptions, error: unknown): Promise<never> => {
+    if (hasReason(error, 'NotFound')) {
+      await discovery.refresh(options.signal ?? defaults.signal)
+      await resolve(kind, options)
+    }
+    throw error
+  }
 
   const kube: Kube = {
     server: parts.config.server,
@@ -113,7 +121,14 @@ function kubeOn(parts: Parts, defaults: CallOptions): Kube {
       return all
     },
     pages: (kind, options = {}) =>
-      listPages({ send: (request) => send(request, options), resolve: () => resolve(kind, options) }, kind, options),
+      listPages(
+        {
+          send: (request) => send(request, options).catch((error) => notFoundOf(kind, options, error)),
+          resolve: () => resolve(kind, options),
+        },
+        kind,
+        options,
+      ),
     async create(object, options = {}) {
       const path = collectionPath(await resolve(object, options), object.metadata.namespace)
       return objectOf(await send({ method: 'POST', path: withQuery(path, writeQuery(options)), body: encodeJson(object) }, options), object)

@@ -2,6 +2,7 @@ import { systemClock as clock } from '@brokkr/runtime/clock.ts'
 import { type PrivateCluster, privateCluster } from '@brokkr/testing/kube.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { KubeError } from './api-error.ts'
 import { createCredentials } from './credentials.ts'
 import { createDiscovery } from './discovery.ts'
 import { createGate } from './gate.ts'
@@ -96,6 +97,32 @@ test('many who miss the same kind cause few lookups, and a kind that goes is for
       () => true,
     )
   })
+})
+
+test('a list that is not found has discovery looked at anew: a kind that went is told as unknown, not as missing for ever', async () => {
+  const group = 'went.example.com'
+  const widgets = { apiVersion: `${group}/v1`, kind: 'Widget' }
+  await kube.create(widgetDefinition(group))
+  await waitFor('the kind', () => kube.list(widgets))
+  await kube.delete({ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', name: `widgets.${group}` })
+  const refusal = await waitFor('the list to be refused as one of no kind', () =>
+    kube.list(widgets).then(
+      () => undefined,
+      (error: KubeError) => (error.reason === 'UnknownKind' ? error : undefined),
+    ),
+  )
+  expect(refusal).toMatchObject({ reason: 'UnknownKind' })
+})
+
+test('who asks for a new look gets one that began after the question', async () => {
+  let lookups = 0
+  const counting = { ...transport, send: (request: Parameters<Transport['send']>[0]) => (lookups++, transport.send(request)) }
+  const discovery = createDiscovery({ transport: counting, clock })
+  const underWay = discovery.all()
+  expect(lookups).toBe(2)
+  await Promise.all([discovery.refresh(), discovery.refresh()])
+  expect(lookups).toBe(4)
+  await underWay
 })
 
 test('a lookup that one caller gives up goes on for the others', async () => {

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { expect, test } from 'vitest'
 import { freePort, freePorts } from './free-ports.ts'
@@ -13,6 +14,11 @@ test('one port is a number between 1 and 65535', async () => {
   expect(port).toBeGreaterThan(0)
   expect(port).toBeLessThan(65_536)
   expect(await freePorts(0)).toEqual([])
+})
+
+test.runIf(process.platform === 'linux')('no connection that goes out can take one', async () => {
+  const [first] = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').split(/\s+/)
+  expect(Math.max(...(await freePorts(50)))).toBeLessThan(Number(first))
 })
 
 function listenOnce(port: number): Promise<void> {
