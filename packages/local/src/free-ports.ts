@@ -26,8 +26,8 @@ const span = 16_384
 
 async function listen(): Promise<Server> {
   const end = firstOutgoingPort()
-  for (let tries = 0; end !== undefined && tries < triesMax; tries++) {
-    const server = await listenOn(randomInt(end - span, end)).catch(() => undefined)
+  for (let left = end === undefined ? 0 : triesMax; left > 0; left--) {
+    const server = await listenOn(randomInt(end! - span, end!)).catch(() => undefined)
     if (server) return server
   }
   return listenOn(0).catch((cause) => Promise.reject(new Error('cannot find a free port on 127.0.0.1', { cause })))

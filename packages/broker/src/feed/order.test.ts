@@ -1,10 +1,10 @@
 import { mapBounded } from '@brokkr/runtime/concurrency.ts'
-import { unique } from '@brokkr/testing/broker.ts'
+import { type TestAgent, unique } from '@brokkr/testing/broker.ts'
 import { type FeedWorld, feedWorld } from '@brokkr/testing/feed-world.ts'
 import { size } from '@brokkr/testing/sizes.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import type pg from 'pg'
-import { beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, onTestFinished, test } from 'vitest'
 
 let world: FeedWorld
 beforeAll(async () => {
@@ -68,37 +68,68 @@ test('[S7] no bookmark precedes a frame it covers: whoever resumes from any book
   stream.close()
 })
 
-test('[S4] sixteen writers that hold, roll back and are killed: the agent’s map equals the database, nothing is missing', async () => {
-  const commits = size('S4.commits')
-  const stacksPerWriter = 10
-  const label = unique('l')
-  const agent = await world.agent([label])
-  const stacks = await mapBounded(Array.from({ length: 16 * stacksPerWriter }), 1, () => world.stack([label]))
-  const stream = await world.follow(agent)
-  await stream.frame('snapshot_end')
-  await Promise.all(
-    Array.from({ length: 16 }, (_, n) =>
-      writeAlone(
-        stacks.slice(n * stacksPerWriter, (n + 1) * stacksPerWriter).map(({ id }) => id),
-        commits / 16,
-        n,
+test(
+  '[S4] sixteen writers that hold, roll back and are killed: the agent’s map equals the database, nothing is missing',
+  async () => {
+    const commits = size('S4.commits')
+    const stacksPerWriter = 10
+    const label = unique('l')
+    const agent = await world.agent([label])
+    const stacks = await mapBounded(Array.from({ length: 16 * stacksPerWriter }), 1, () => world.stack([label]))
+    const following = await followOn(agent)
+    await Promise.all(
+      Array.from({ length: 16 }, (_, n) =>
+        writeAlone(
+          stacks.slice(n * stacksPerWriter, (n + 1) * stacksPerWriter).map(({ id }) => id),
+          commits / 16,
+          n,
+        ),
       ),
-    ),
-  )
-  const expected = await world.wanted(agent)
-  const isEqual = () => {
-    const held = stream.wanted()
-    return (
-      held.size === expected.size &&
-      [...expected].every(([id, want]) => held.get(id)?.rev === want.rev && held.get(id)?.objectId === want.objectId)
     )
+    const expected = await world.wanted(agent)
+    const isEqual = () => {
+      const held = following.wanted()
+      return (
+        held.size === expected.size &&
+        [...expected].every(([id, want]) => held.get(id)?.rev === want.rev && held.get(id)?.objectId === want.objectId)
+      )
+    }
+    await waitFor('the map to equal the database', isEqual, {
+      onTimeout: () =>
+        `missing: ${[...expected].filter(([id, { rev }]) => following.wanted().get(id)?.rev !== rev).length} of ${expected.size}`,
+    })
+    // Only its time may end a stream, and the next one goes on where it ended.
+    expect(
+      following.streams.flatMap(({ frames }) => frames.filter((frame) => frame.type === 'bye' && frame.reason !== 'lifetime')),
+    ).toEqual([])
+    expect(following.streams.slice(1).every(({ frames }) => frames[0]?.type === 'hello' && frames[0].mode === 'resume')).toBe(true)
+    following.stop()
+  },
+  Math.max(300_000, size('S4.commits') * 6),
+)
+
+/** Follows as an agent does, for as long as it takes: with heartbeats, and by its cursor when a stream has lived its time. */
+async function followOn(agent: TestAgent) {
+  const streams = [await world.follow(agent)]
+  await streams[0]!.frame('snapshot_end')
+  const beating = setInterval(() => void agent.client.recordHeartbeat({ params: { id: agent.agent.id } }).catch(() => undefined), 5_000)
+  const over = new AbortController()
+  const stop = () => {
+    over.abort()
+    clearInterval(beating)
+    streams.at(-1)!.close()
   }
-  await waitFor('the map to equal the database', isEqual, {
-    onTimeout: () => `missing: ${[...expected].filter(([id, { rev }]) => stream.wanted().get(id)?.rev !== rev).length} of ${expected.size}`,
-  })
-  expect(stream.frames.filter((frame) => frame.type === 'bye')).toEqual([])
-  stream.close()
-}, Math.max(300_000, size('S4.commits') * 6))
+  onTestFinished(stop)
+  void (async () => {
+    for (;;) {
+      await streams.at(-1)!.ended
+      if (over.signal.aborted) return
+      const cursor = streams.flatMap(({ frames }) => frames.flatMap((frame) => (frame.type === 'bookmark' ? frame.cursor : []))).at(-1)
+      streams.push(await world.follow(agent, cursor === undefined ? {} : { cursor }))
+    }
+  })().catch(() => undefined)
+  return { streams, wanted: () => new Map(streams.flatMap((stream) => [...stream.wanted()])), stop }
+}
 
 /** Commits objects one after the other on a connection that is now and then rolled back, held open or killed from outside. */
 async function writeAlone(stackIds: readonly string[], commits: number, seed: number): Promise<void> {
