@@ -2,7 +2,7 @@
 import { Agent } from '@brokkr/contract/agent.ts'
 import { z } from 'zod'
 import { carries, type MarkFilter } from './carries.ts'
-import { count, maybe, type NameKey, rows, type Slots, touched } from './sql.ts'
+import { count, lookUp, maybe, type NameKey, rows, type Slots, touched } from './sql.ts'
 
 const columns = `a.id, a.name, a.cluster_name, a.status, l.last_heartbeat, l.k8s_reachable, l.k8s_api_latency_ms, l.k8s_reported_at,
   a.created_at, a.updated_at, a.deleted_at, a.connection_state, l.last_seen_at, a.agent_version, a.facts`
@@ -27,7 +27,7 @@ export const insert = count(
   insert into agent_liveness (agent_id) select id from made`,
 )
 
-export const get = maybe(
+export const get = lookUp(
   'agents.get',
   Agent,
   (p: Slots<{ id: string; with_deleted?: boolean }>) => `
