@@ -49,10 +49,10 @@ export async function prepareOurs(): Promise<Ours> {
   }
 }
 
-export async function startBare(databaseUrl: string): Promise<Server> {
+export async function startBare(databaseUrl: string, env: Record<string, string> = {}): Promise<Server> {
   const port = await freePort()
   const main = join(import.meta.dirname, '../bare/broker.ts')
-  const program = await startProgram({ name: 'bare', main, nodeFlags: shippedFlags, args: [databaseUrl, String(port)], env: {} })
+  const program = await startProgram({ name: 'bare', main, nodeFlags: shippedFlags, args: [databaseUrl, String(port)], env })
   await waitFor('the bare server is ready', () => program.text().includes('ready'))
   return Object.assign(program, { port, readyMs: 0 })
 }
