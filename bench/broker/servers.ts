@@ -10,7 +10,7 @@ import { bundle } from '../bundle.ts'
 export type Server = ProgramProcess & { readonly port: number; readonly readyMs: number }
 
 /** Node's flags of the shipped program: the young generation is kept small, see the decision record on memory. */
-export const shippedFlags = ['--max-semi-space-size=4']
+export const shippedFlags = ['--max-semi-space-size=8']
 
 export interface Ours {
   readonly adminPak: string
@@ -49,10 +49,10 @@ export async function prepareOurs(): Promise<Ours> {
   }
 }
 
-export async function startBare(databaseUrl: string, env: Record<string, string> = {}): Promise<Server> {
+export async function startBare(databaseUrl: string): Promise<Server> {
   const port = await freePort()
   const main = join(import.meta.dirname, '../bare/broker.ts')
-  const program = await startProgram({ name: 'bare', main, nodeFlags: shippedFlags, args: [databaseUrl, String(port)], env })
+  const program = await startProgram({ name: 'bare', main, nodeFlags: shippedFlags, args: [databaseUrl, String(port)], env: {} })
   await waitFor('the bare server is ready', () => program.text().includes('ready'))
   return Object.assign(program, { port, readyMs: 0 })
 }

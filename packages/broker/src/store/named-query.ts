@@ -51,16 +51,15 @@ export class NamedQuery implements pg.Submittable {
 
   /** Sends it, and behind it in the same write `others`, which the connection must know. */
   run(client: pg.ClientBase, others: readonly NamedQuery[] = []): Promise<Result> {
-    let last: NamedQuery = this
-    for (const other of others) last = last.#pull(other, client)
+    const train = [this, ...others]
+    for (let at = 1; at < train.length; at += 1) train[at - 1]!.#pull(train[at]!, client)
     client.query(this)
     return this.result
   }
 
-  #pull(next: NamedQuery, client: pg.ClientBase): NamedQuery {
+  #pull(next: NamedQuery, client: pg.ClientBase): void {
     this.#client = client
     this.#next = next
-    return next
   }
 
   submit(connection: pg.Connection): Error | null {
@@ -69,8 +68,9 @@ export class NamedQuery implements pg.Submittable {
     const { parsedStatements } = connection as Connection
     const isNew = parsedStatements[this.name] === undefined
     if (!isNew && parsedStatements[this.name] !== this.text) return new Error(`two statements are called ${this.name}`)
-    const pieces: Buffer[] = this.#begins ? [beginBytes] : []
-    for (let each: NamedQuery | null = this; each !== null; each = each.#next) pieces.push(each.#leave(connection, isNew && each === this))
+    const pieces = [this.#leave(connection, isNew)]
+    if (this.#begins) pieces.unshift(beginBytes)
+    for (let next = this.#next; next !== null; next = next.#next) pieces.push(next.#leave(connection, false))
     // A connection that has gone tells everybody who waits on it.
     if (connection.stream.writable) connection.stream.write(pieces.length === 1 ? pieces[0] : Buffer.concat(pieces))
     return null

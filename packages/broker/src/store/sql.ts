@@ -41,17 +41,17 @@ export function one<P, Row>(name: string, row: z.ZodType<Row>, text: Text<P>): S
 }
 
 export function maybe<P, Row>(name: string, row: z.ZodType<Row>, text: Text<P>): Statement<P, Row | null> {
-  return define(name, text, row, (result) => atMostOne<Row>(name, result))
+  return define(name, text, row, (result) => atMostOne(name, result) as Row | null)
 }
 
-function atMostOne<Row>(name: string, { rows: found }: Result): Row | null {
+function atMostOne(name: string, { rows: found }: Result): unknown {
   if (found.length > 1) throw new Error(`statement ${name} returned ${found.length} rows instead of one or none`)
-  return (found[0] as Row | undefined) ?? null
+  return found[0] ?? null
 }
 
 /** Like `maybe`, for what is read by key in a moment and changes nothing: calls that ask at the same time share a round trip. */
 export function lookUp<P, Row>(name: string, row: z.ZodType<Row>, text: Text<P>): Statement<P, Row | null> {
-  return define(name, text, row, (result) => atMostOne<Row>(name, result), true)
+  return define(name, text, row, (result) => atMostOne(name, result) as Row | null, true)
 }
 
 /** How many rows were changed. */

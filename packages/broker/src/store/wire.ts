@@ -7,7 +7,7 @@ export type WireValue = string | Buffer | null
 /** The driver's own rule, so that arrays, numbers and objects mean what they always meant. Throws for what has no text. */
 export const wireValuesOf = (values: readonly unknown[]): WireValue[] => values.map((value) => prepareValue(value))
 
-const { prepareValue } = (pg as unknown as { utils: { prepareValue(value: unknown): WireValue } }).utils
+const { prepareValue } = (pg as unknown as { utils: { prepareValue: (value: unknown) => WireValue } }).utils
 
 export interface WireStatement {
   readonly name: string
