@@ -1,7 +1,17 @@
 // The bare broker: fastify and pg with the very statements of ours, prepared, on a pool of the same size. No keys, no permissions,
 // no checks, no sealing, no metrics, no feed: what is left between this and ours is the price of all that. It may only become faster.
 import { createHash, randomUUID } from 'node:crypto'
-import { agentEvents, agents, agentTargets, auditLogs, deploymentObjects, stacks, targetState } from '@brokkr/broker/store/index.ts'
+import {
+  agentEvents,
+  agentStackStatus,
+  agents,
+  agentTargets,
+  auditLogs,
+  deploymentObjects,
+  pruneApprovals,
+  stacks,
+  targetState,
+} from '@brokkr/broker/store/index.ts'
 import { fastify } from 'fastify'
 import pg from 'pg'
 
@@ -57,6 +67,19 @@ app.post<ById & { Body: Record<string, string> }>('/api/v1/agents/:id/events', a
     return stored.rows[0] as unknown
   })
   return reply.code(201).send(event)
+})
+
+interface Status {
+  session: number
+  n: number
+  stacks: { object_id: string }[]
+}
+
+app.post<ById & { Body: Status }>('/api/v1/agents/:id/status', async ({ params, body: { session, n, stacks: reports } }) => {
+  const { rows } = await run(pool, agentStackStatus.record, [params.id, JSON.stringify(reports), session, n])
+  await run(pool, pruneApprovals.markApplied, [params.id, reports.map((report) => report.object_id)])
+  await run(pool, agents.touch, [params.id])
+  return { accepted: rows.length, ignored: reports.length - rows.length }
 })
 
 app.post<ById & { Body: { yaml_content: string } }>('/api/v1/stacks/:id/deployment-objects', async ({ params, body }, reply) => {

@@ -2,7 +2,7 @@
 import type { PrivatePostgres } from '@brokkr/testing/postgres.ts'
 import { tell } from '../figures.ts'
 import { type Fleet, fill } from './fill.ts'
-import { getStack, heartbeat, postEvent, submit, targetState } from './requests.ts'
+import { getStack, heartbeat, postEvent, reportStatus, submit, targetState } from './requests.ts'
 import { type Figures, inWords, medians, runLoad } from './run-load.ts'
 import { type Ours, type Server, startBare } from './servers.ts'
 
@@ -21,6 +21,7 @@ const calls: Readonly<Record<string, Call>> = {
   'GET one stack': { lanes: getStack, ratio: 0.8, cpuMsMax: 0.4 },
   heartbeat: { lanes: heartbeat, ratio: 0.8, cpuMsMax: 0.5 },
   'POST one event': { lanes: postEvent, ratio: 0.7 },
+  'POST one status': { lanes: reportStatus, ratio: 0.7 },
   'submit 2 KB': { lanes: submit, ratio: 0.7 },
   'target state, 200 stacks': { lanes: targetState, ratio: 0, cpuMsMax: 10 },
 }

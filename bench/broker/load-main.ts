@@ -2,13 +2,14 @@
 // client of a few lines, so that on two cores most of the time is left to who is measured. Order on standard input, result on output.
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { nextNumber, risingNumber } from './rising-number.ts'
 
 export interface LoadOrder {
   readonly port: number
   readonly seconds: number
   /** Not counted: caches, prepared statements and compiled code come first. */
   readonly warmUpSeconds: number
-  /** One per connection: requests as they go over the wire, sent in turn. */
+  /** One per connection: requests as they go over the wire, sent in turn. Where one holds `risingNumber`, a higher one stands each time. */
   readonly lanes: readonly (readonly string[])[]
 }
 export interface LoadResult {
@@ -27,7 +28,7 @@ let firstRefusal: string | null = null
 
 const lane = (requests: readonly string[]): Promise<void> =>
   new Promise((resolve, reject) => {
-    const wire = requests.map((request) => Buffer.from(request))
+    const wire = requests.map((request) => ({ bytes: Buffer.from(request), numberAt: Buffer.from(request).indexOf(risingNumber) }))
     const socket = connect({ port: order.port, host: '127.0.0.1', noDelay: true })
     let [at, startedMs, wantedBytes, pending] = [0, 0, -1, Buffer.alloc(0)]
     const send = () => {
@@ -36,7 +37,9 @@ const lane = (requests: readonly string[]): Promise<void> =>
         return
       }
       startedMs = performance.now()
-      socket.write(wire[at++ % wire.length]!)
+      const { bytes, numberAt } = wire[at++ % wire.length]!
+      if (numberAt >= 0) bytes.write(nextNumber(), numberAt)
+      socket.write(bytes)
     }
     socket.on('connect', send).on('error', reject)
     socket.on('close', () => (isOver ? resolve() : reject(new Error('the server closed the connection'))))

@@ -1,14 +1,15 @@
 // The calls of the load as they go over the wire, one lane per connection: each has an agent or a stack of its own, as in a fleet.
 import { type Fleet, manifestOf } from './fill.ts'
+import { risingNumber } from './rising-number.ts'
 
 export const connections = 32
 
 type Lane = readonly string[]
 const lanes = (make: (n: number) => Lane, count = connections): Lane[] => Array.from({ length: count }, (_, n) => make(n))
 
-function request(method: string, path: string, { pak, body }: { pak: string; body?: unknown }): string {
-  const text = body === undefined ? '' : JSON.stringify(body)
-  const type = body === undefined ? '' : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\n`
+function request(method: string, path: string, { pak, body, text = '' }: { pak: string; body?: unknown; text?: string }): string {
+  if (body !== undefined) return request(method, path, { pak, text: JSON.stringify(body) })
+  const type = text === '' ? '' : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\n`
   return `${method} /api/v1${path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer ${pak}\r\n${type}\r\n${text}`
 }
 
@@ -30,6 +31,17 @@ export const postEvent = (fleet: Fleet): Lane[] =>
     const { id, pak, headIds } = agentOf(fleet, n)
     const event = (objectId: string) => ({ agent_id: id, deployment_object_id: objectId, event_type: 'DEPLOY', status: 'SUCCESS' })
     return headIds.map((objectId) => request('POST', `/agents/${id}/events`, { pak, body: { ...event(objectId), message: 'applied' } }))
+  })
+
+/** How one stack stands, newer each time. */
+export const reportStatus = (fleet: Fleet): Lane[] =>
+  lanes((n) => {
+    const { id, pak, stackIds, headIds } = agentOf(fleet, n)
+    return stackIds.map((stack_id, at) => {
+      const report = { stack_id, rev: 1, object_id: headIds[at], phase: 'applied', attempts: 1, observed_at: '2026-01-02T03:04:05Z' }
+      const text = JSON.stringify({ session: 1, n: risingNumber, stacks: [report] }).replace(`"${risingNumber}"`, risingNumber)
+      return request('POST', `/agents/${id}/status`, { pak, text })
+    })
   })
 
 export const submit = (fleet: Fleet): Lane[] =>

@@ -10,7 +10,7 @@ import { bundle } from '../bundle.ts'
 export type Server = ProgramProcess & { readonly port: number; readonly readyMs: number }
 
 /** Node's flags of the shipped program: the young generation is kept small, see the decision record on memory. */
-export const shippedFlags = ['--max-semi-space-size=4']
+export const shippedFlags = ['--max-semi-space-size=8']
 
 export interface Ours {
   readonly adminPak: string

@@ -1,15 +1,20 @@
 // What the database costs, as figures: each statement by its name, the wait for a connection, and how the pool stands.
-import type { Metrics } from '@brokkr/runtime/metrics.ts'
+import type { Metrics, Tally } from '@brokkr/runtime/metrics.ts'
 import type { Database } from './store/db.ts'
 import type { DatabaseObserver } from './store/pool-line.ts'
 
 const bucketsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1, 5, 15]
 
 export function observeDatabase(metrics: Metrics): DatabaseObserver {
-  const queries = metrics.histogram('brokkr_db_query_duration_seconds', 'Time of each statement', ['name'], bucketsSeconds)
-  const waits = metrics.histogram('brokkr_db_wait_seconds', 'Wait for a connection of the pool', [], bucketsSeconds)
+  const queries = new Map<string, Tally>()
+  const tallyOf = (name: string) => metrics.tally('brokkr_db_query_duration_seconds', 'Time of each statement', { name }, bucketsSeconds)
+  const waits = metrics.tally('brokkr_db_wait_seconds', 'Wait for a connection of the pool', {}, bucketsSeconds)
   return {
-    query: (name, ms) => queries.observe({ name }, ms / 1000),
+    query: (name, ms) => {
+      let tally = queries.get(name)
+      if (tally === undefined) queries.set(name, (tally = tallyOf(name)))
+      tally.observe(ms / 1000)
+    },
     wait: (ms) => waits.observe(ms / 1000),
   }
 }

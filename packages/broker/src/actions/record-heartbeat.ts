@@ -2,12 +2,13 @@
 import type { Heartbeat } from '@brokkr/contract/agent.ts'
 import * as agents from '../store/agents.ts'
 import type { Sql } from '../store/sql.ts'
+import { writeSign } from './gather-heartbeats.ts'
 
 export async function recordHeartbeat(deps: { sql: Sql }, input: { agentId: string; heartbeat: Heartbeat }): Promise<void> {
   const { agentId: agent_id, heartbeat } = input
   const news = { agent_version: heartbeat.agent_version ?? null, facts: factsText(heartbeat.facts) }
   const signs = { k8s_reachable: heartbeat.k8s_reachable ?? null, k8s_api_latency_ms: heartbeat.k8s_api_latency_ms ?? null }
-  const seen = await agents.recordHeartbeat(deps.sql, { agent_id, ...signs, ...news })
+  const seen = await writeSign(deps.sql, { agent_id, ...signs, ...news })
   if (seen === null) return
   // Both are rare; the row of the agent itself is left alone otherwise.
   if (!seen.is_connected) await agents.markConnected(deps.sql, { agent_id })

@@ -9,6 +9,7 @@ import { type BucketOptions, createFailureBucket } from './failure-bucket.ts'
 import type { Caller, Principal } from './handler.ts'
 import { createHolds } from './holds.ts'
 import { credentialOf, type HeaderCredential, holdsCredential } from './pak-header.ts'
+import { type Count, tellLater } from './tell-later.ts'
 
 export interface CredentialRow {
   readonly kind: Principal['kind']
@@ -81,7 +82,13 @@ export function createAuthenticator(deps: AuthDeps, options: AuthOptions): Authe
   const bucket = createFailureBucket(deps, options.failures)
   const holds = createHolds()
   const results = deps.metrics.counter('brokkr_auth_total', 'Credentials checked', ['result', 'kind'])
-  const lookups = deps.metrics.counter('brokkr_auth_cache_total', 'Looks into the cache of credentials', ['result'])
+  const lookups = countLookups(deps.metrics)
+  const acceptedOf = tellLater(deps.metrics, (labels: { result: string; kind: string }, times) => results.inc(labels, times))
+  const accepted = {
+    admin: acceptedOf({ result: 'accepted', kind: 'admin' }),
+    agent: acceptedOf({ result: 'accepted', kind: 'agent' }),
+    generator: acceptedOf({ result: 'accepted', kind: 'generator' }),
+  }
 
   const fail = (request: AuthRequest, found: HeaderCredential, reason: AuthFailure['reason']): ApiError => {
     const waitSeconds = bucket.fail(request.clientAddress)
@@ -97,7 +104,7 @@ export function createAuthenticator(deps: AuthDeps, options: AuthOptions): Authe
       if (principal === null)
         throw fail(request, found, isInUrl ? 'credential_in_url' : found.is === 'pak' || found.is === 'session' ? 'refused' : found.is)
       if (isInUrl) deps.onAuthFailure(describe(request, found, { reason: 'credential_in_url', isLimited: false }))
-      results.inc({ result: 'accepted', kind: principal.kind })
+      accepted[principal.kind].n += 1
       deps.onAccepted?.(principal, request.renews ?? true)
       return principal
     },
@@ -112,7 +119,13 @@ export function createAuthenticator(deps: AuthDeps, options: AuthOptions): Authe
 
 interface Lookups {
   readonly cache: CredentialCache
-  readonly lookups: { inc(labels: { result: string }): void }
+  readonly lookups: { readonly hit: Count; readonly miss: Count }
+}
+
+function countLookups(metrics: Metrics): Lookups['lookups'] {
+  const total = metrics.counter('brokkr_auth_cache_total', 'Looks into the cache of credentials', ['result'])
+  const of = tellLater(metrics, (labels: { result: string }, times) => total.inc(labels, times))
+  return { hit: of({ result: 'hit' }), miss: of({ result: 'miss' }) }
 }
 
 type Known = HeaderCredential & { is: 'pak' | 'session' }
@@ -121,7 +134,7 @@ async function resolve(deps: AuthDeps, { cache, lookups }: Lookups, found: Known
   const hash = digestOf('sha256', found.is === 'pak' ? found.pak.long : found.token)
   const key = found.is === 'pak' ? hash : `session ${hash}`
   const cached = deps.trusted() ? cache.get(key) : undefined
-  lookups.inc({ result: cached === undefined ? 'miss' : 'hit' })
+  lookups[cached === undefined ? 'miss' : 'hit'].n += 1
   const principal = cached ?? (await lookUp(deps, cache, { is: found.is, hash, key }))
   return principal !== null && found.is === 'pak' && found.generatorsOnly && principal.kind !== 'generator' ? null : principal
 }

@@ -7,11 +7,11 @@ import type { Metrics } from '@brokkr/runtime/metrics.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type CorsSettings, corsHeaders } from './cors.ts'
 import { errorAnswer } from './errors.ts'
-import { answerUnrouted, isApiPath, type PageHandler } from './not-found.ts'
+import { answerUnrouted, type PageHandler } from './not-found.ts'
 import { callerOf, checkHead, targetOf } from './request-head.ts'
 import { createRequestMetrics } from './request-metrics.ts'
 import { createMethodsOfPath } from './routes-table.ts'
-import { sendAnswer } from './send-answer.ts'
+import { commonHeaders, sendAnswer } from './send-answer.ts'
 import { type Live, liveOr503 } from './serve.ts'
 
 interface EdgeDeps {
@@ -28,7 +28,8 @@ export function prepareEveryRequest(deps: EdgeDeps & { cors: () => CorsSettings 
     const { url: pattern, config } = request.routeOptions
     const isStream = 'isStream' in config && config.isStream === true
     measure(reply.raw, { pattern: request.is404 ? null : (pattern ?? null), method: request.method, isStream })
-    setCommonHeaders(request, reply)
+    // Calls bring them with their answer; what is set here besides is merged, header by header.
+    if (!('isStream' in config)) for (const [name, value] of Object.entries(commonHeaders(request))) reply.raw.setHeader(name, value)
     const cors = deps.cors()
     if (cors !== null) for (const [name, value] of Object.entries(corsHeaders(cors, request))) reply.raw.setHeader(name, value)
     try {
@@ -38,12 +39,6 @@ export function prepareEveryRequest(deps: EdgeDeps & { cors: () => CorsSettings 
     }
     proceed()
   })
-}
-
-function setCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
-  reply.raw.setHeader('x-request-id', request.id)
-  reply.raw.setHeader('x-content-type-options', 'nosniff')
-  if (isApiPath(targetOf(request.raw.url ?? '/').path)) reply.raw.setHeader('cache-control', 'no-store')
 }
 
 function sendError(deps: EdgeDeps, error: unknown, { request, reply }: { request: FastifyRequest; reply: FastifyReply }): void {
@@ -56,7 +51,6 @@ function sendError(deps: EdgeDeps, error: unknown, { request, reply }: { request
 
 /** The router could not decode the path; no hook has run yet. */
 export function refuseBadPath(deps: EdgeDeps, request: FastifyRequest, reply: FastifyReply): void {
-  setCommonHeaders(request, reply)
   sendError(deps, new ApiError('invalid_path_parameter', 'the path holds a broken escape'), { request, reply })
 }
 

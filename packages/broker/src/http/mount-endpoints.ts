@@ -15,7 +15,7 @@ import { announcesBody } from './read-body.ts'
 import { callerOf, targetOf } from './request-head.ts'
 import { responseSchema } from './response-schema.ts'
 import { methodsOf, routePattern, staticPaths } from './routes-table.ts'
-import { type Answer, sendAnswer } from './send-answer.ts'
+import { type Answer, commonHeaders, sendAnswer } from './send-answer.ts'
 import { type Live, liveOr503, type Route, type ServeDeps, serve } from './serve.ts'
 import { createCompiler } from './validate.ts'
 
@@ -97,7 +97,10 @@ function exchangeOf({ clock, limits }: MountDeps, { request, reply }: Pair): Exc
       clientAddress,
       userAgent,
       timeoutMs: limits.handlerMs + (announcesBody(raw) ? limits.bodyMs : 0),
-      hijack: () => void reply.hijack(),
+      hijack: () => {
+        for (const [name, value] of Object.entries(commonHeaders(request))) if (!reply.raw.hasHeader(name)) reply.raw.setHeader(name, value)
+        void reply.hijack()
+      },
     },
   )
 }

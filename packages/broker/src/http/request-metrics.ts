@@ -1,7 +1,8 @@
 // Counts requests and measures them by route pattern, so that no id and no key becomes a label.
 import type { ServerResponse } from 'node:http'
 import type { Clock } from '@brokkr/runtime/clock.ts'
-import type { Metrics } from '@brokkr/runtime/metrics.ts'
+import type { Metrics, Tally } from '@brokkr/runtime/metrics.ts'
+import { type Count, tellLater } from './tell-later.ts'
 
 const bucketsSeconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
@@ -18,18 +19,36 @@ export function createRequestMetrics(deps: {
   metrics: Metrics
 }): (response: ServerResponse, request: MeasuredRequest) => void {
   const total = deps.metrics.counter('brokkr_http_requests_total', 'Requests answered', ['endpoint', 'method', 'status'])
-  const seconds = deps.metrics.histogram(
-    'brokkr_http_request_duration_seconds',
-    'Time to answer a request',
-    ['endpoint', 'method'],
-    bucketsSeconds,
-  )
+  const countOf = tellLater(deps.metrics, (labels: { endpoint: string; method: string; status: string }, times) => total.inc(labels, times))
+  const measureOf = (endpoint: string, method: string): Measure => ({
+    seconds: deps.metrics.tally('brokkr_http_request_duration_seconds', 'Time to answer a request', { endpoint, method }, bucketsSeconds),
+    count: keptBy((status: number) => countOf({ endpoint, method, status: String(status) })),
+  })
+  const measures = keptBy((pattern: string | null) => {
+    const endpoint = pattern?.replace(/:\w*id\b/g, ':id') ?? 'unmatched'
+    return keptBy((method: string) => measureOf(endpoint, method))
+  })
   return (response, { pattern, method, isStream }) => {
     const startedMs = deps.clock.monotonicMs()
-    const endpoint = pattern?.replace(/:\w*id\b/g, ':id') ?? 'unmatched'
+    const measure = measures(pattern)(method)
     response.on('close', () => {
-      total.inc({ endpoint, method, status: String(response.statusCode) })
-      if (!isStream) seconds.observe({ endpoint, method }, (deps.clock.monotonicMs() - startedMs) / 1000)
+      measure.count(response.statusCode).n += 1
+      if (!isStream) measure.seconds.observe((deps.clock.monotonicMs() - startedMs) / 1000)
     })
+  }
+}
+
+interface Measure {
+  readonly seconds: Tally
+  readonly count: (status: number) => Count
+}
+
+/** Made once for each key. Patterns, methods and statuses are few: what a client may choose freely is no key here. */
+function keptBy<K, V>(make: (key: K) => V): (key: K) => V {
+  const kept = new Map<K, V>()
+  return (key) => {
+    let value = kept.get(key)
+    if (value === undefined) kept.set(key, (value = make(key)))
+    return value
   }
 }

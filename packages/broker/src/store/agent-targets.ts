@@ -3,7 +3,7 @@
 import { AgentTarget } from '@brokkr/contract/agent.ts'
 import { AgentId } from '@brokkr/contract/wire.ts'
 import { z } from 'zod'
-import { count, maybe, one, rows, type Slots, type TimeKey } from './sql.ts'
+import { count, lookUp, maybe, one, rows, type Slots, type TimeKey } from './sql.ts'
 
 const reasons = `array_remove(array[case when explicit then 'explicit' end, case when by_label then 'label' end, case when by_annotation then 'annotation' end], null) as reasons`
 
@@ -87,7 +87,7 @@ export const list = rows(
 )
 
 /** The agent has the stack for any reason, or still has to remove it. */
-export const hasOrRemoves = maybe(
+export const hasOrRemoves = lookUp(
   'agent_targets.hasOrRemoves',
   z.object({ stack_id: z.string() }),
   (p: Slots<{ agent_id: string; stack_id: string }>) => `

@@ -2,7 +2,7 @@
 import { Agent } from '@brokkr/contract/agent.ts'
 import { z } from 'zod'
 import { carries, type MarkFilter } from './carries.ts'
-import { count, maybe, type NameKey, rows, type Slots, touched } from './sql.ts'
+import { count, lookUp, maybe, type NameKey, rows, type Slots, touched } from './sql.ts'
 
 const columns = `a.id, a.name, a.cluster_name, a.status, l.last_heartbeat, l.k8s_reachable, l.k8s_api_latency_ms, l.k8s_reported_at,
   a.created_at, a.updated_at, a.deleted_at, a.connection_state, l.last_seen_at, a.agent_version, a.facts`
@@ -27,7 +27,7 @@ export const insert = count(
   insert into agent_liveness (agent_id) select id from made`,
 )
 
-export const get = maybe(
+export const get = lookUp(
   'agents.get',
   Agent,
   (p: Slots<{ id: string; with_deleted?: boolean }>) => `
@@ -124,6 +124,35 @@ export const recordHeartbeat = maybe(
   where agent_id = ${p.agent_id}::uuid returning agent_id)
   select a.connection_state = 'connected' as is_connected,
     a.agent_version is distinct from coalesce(${p.agent_version}::text, a.agent_version) or a.facts is distinct from coalesce(${p.facts}::jsonb, a.facts) as has_news
+  from seen join agents a on a.id = seen.agent_id`,
+)
+
+/** The same of many agents. Rows that somebody holds are passed over, so that nobody waits for another's: what is not returned was not
+ *  written. No agent may be named twice. */
+export const recordHeartbeats = rows(
+  'agents.recordHeartbeats',
+  z.object({ agent_id: z.string(), is_connected: z.boolean(), has_news: z.boolean() }),
+  (
+    p: Slots<{
+      agent_ids: string[]
+      k8s_reachable: (boolean | null)[]
+      k8s_api_latency_ms: (number | null)[]
+      agent_versions: (string | null)[]
+      facts: (string | null)[]
+    }>,
+  ) => `
+  with free as materialized (
+    select agent_id from agent_liveness where agent_id = any(${p.agent_ids}::uuid[]) order by agent_id for no key update skip locked),
+  seen as (update agent_liveness l set last_heartbeat = now(), last_seen_at = now(),
+    k8s_reachable = coalesce(g.k8s_reachable, l.k8s_reachable),
+    k8s_api_latency_ms = case when g.k8s_reachable is null then l.k8s_api_latency_ms else g.k8s_api_latency_ms end,
+    k8s_reported_at = case when g.k8s_reachable is null then l.k8s_reported_at else now() end
+  from unnest(${p.agent_ids}::uuid[], ${p.k8s_reachable}::boolean[], ${p.k8s_api_latency_ms}::int[], ${p.agent_versions}::text[], ${p.facts}::text[])
+    as g (agent_id, k8s_reachable, k8s_api_latency_ms, agent_version, facts) join free using (agent_id)
+  where l.agent_id = free.agent_id returning l.agent_id, g.agent_version, g.facts)
+  select a.id as agent_id, a.connection_state = 'connected' as is_connected,
+    a.agent_version is distinct from coalesce(seen.agent_version, a.agent_version)
+      or a.facts is distinct from coalesce(seen.facts::jsonb, a.facts) as has_news
   from seen join agents a on a.id = seen.agent_id`,
 )
 

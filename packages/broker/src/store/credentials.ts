@@ -1,6 +1,6 @@
 // Whose key is this: admins, agents, generators in that order, by hash through partial indexes, in one statement.
 import { z } from 'zod'
-import { maybe, type Slots } from './sql.ts'
+import { lookUp, type Slots } from './sql.ts'
 
 const Row = z.object({
   kind: z.enum(['admin', 'agent', 'generator']),
@@ -15,7 +15,7 @@ const Row = z.object({
 })
 export type CredentialRow = z.output<typeof Row>
 
-export const findByHash = maybe(
+export const findByHash = lookUp(
   'credentials.findByHash',
   Row,
   (p: Slots<{ hash: string }>) => `

@@ -1,6 +1,6 @@
 // Immutable revisions. The text is sealed; callers open it with the row's own id.
 import { z } from 'zod'
-import { count, maybe, one, rows, type Slots } from './sql.ts'
+import { count, lookUp, maybe, one, rows, type Slots } from './sql.ts'
 
 const Row = z.object({
   id: z.string(),
@@ -110,7 +110,7 @@ export const headSequenceOf = one(
 )
 
 const Owner = z.object({ stack_id: z.string(), generator_id: z.string(), is_deleted: z.boolean() })
-export const ownerOf = maybe(
+export const ownerOf = lookUp(
   'deployment_objects.ownerOf',
   Owner,
   (p: Slots<{ id: string }>) => `

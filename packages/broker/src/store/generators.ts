@@ -1,7 +1,7 @@
 // Generators: whoever submits desired state.
 import { Generator } from '@brokkr/contract/generator.ts'
 import { z } from 'zod'
-import { count, maybe, type NameKey, one, rows, type Slots, touched } from './sql.ts'
+import { count, lookUp, maybe, type NameKey, one, rows, type Slots, touched } from './sql.ts'
 
 const columns = `id, name, description, is_active, is_system, last_active_at, created_at, updated_at, deleted_at`
 
@@ -22,7 +22,7 @@ export const insert = one(
   values (${p.id}, ${p.name}, ${p.description}, ${p.pak_hash}, ${p.pak_short}, ${p.is_system}) returning ${columns}`,
 )
 
-export const get = maybe(
+export const get = lookUp(
   'generators.get',
   Generator,
   (p: Slots<{ id: string; with_deleted?: boolean }>) => `

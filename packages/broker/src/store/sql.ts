@@ -5,9 +5,17 @@ import type { z } from 'zod'
 
 /** What every store function takes first: the pool, or the transaction that `begin` handed out; the callee cannot tell. */
 export interface Sql {
-  query(named: { name: string; text: string; values: unknown[] }): Promise<{ rows: unknown[]; rowCount: number }>
+  query(named: NamedStatement): Promise<{ rows: unknown[]; rowCount: number }>
   /** One connection, commit at the end, rollback on a throw. `work` gets the handle to pass on; begin on that handle throws. */
   begin<T>(work: (tx: Sql) => Promise<T>): Promise<T>
+}
+
+export interface NamedStatement {
+  readonly name: string
+  readonly text: string
+  readonly values: unknown[]
+  /** Outside a transaction it may share its round trip with others. */
+  readonly shares?: boolean
 }
 
 export type Slots<P> = { readonly [K in keyof P]-?: Slot }
@@ -33,10 +41,17 @@ export function one<P, Row>(name: string, row: z.ZodType<Row>, text: Text<P>): S
 }
 
 export function maybe<P, Row>(name: string, row: z.ZodType<Row>, text: Text<P>): Statement<P, Row | null> {
-  return define(name, text, row, (result) => {
-    if (result.rows.length > 1) throw new Error(`statement ${name} returned ${result.rows.length} rows instead of one or none`)
-    return (result.rows[0] as Row | undefined) ?? null
-  })
+  return define(name, text, row, (result) => atMostOne(name, result) as Row | null)
+}
+
+function atMostOne(name: string, { rows: found }: Result): unknown {
+  if (found.length > 1) throw new Error(`statement ${name} returned ${found.length} rows instead of one or none`)
+  return found[0] ?? null
+}
+
+/** Like `maybe`, for what is read by key in a moment and changes nothing: calls that ask at the same time share a round trip. */
+export function lookUp<P, Row>(name: string, row: z.ZodType<Row>, text: Text<P>): Statement<P, Row | null> {
+  return define(name, text, row, (result) => atMostOne(name, result) as Row | null, true)
 }
 
 /** How many rows were changed. */
@@ -46,12 +61,18 @@ export function count<P>(name: string, text: Text<P>): Statement<P, number> {
 
 type Result = Awaited<ReturnType<Sql['query']>>
 
-function define<P, Out>(name: string, text: Text<P>, row: z.ZodType | undefined, read: (result: Result) => Out): Statement<P, Out> {
+function define<P, Out>(
+  name: string,
+  text: Text<P>,
+  row: z.ZodType | undefined,
+  read: (result: Result) => Out,
+  shares = false,
+): Statement<P, Out> {
   const order: string[] = []
   const statementText = text(slotsInto(order) as Slots<P>)
   const run = async (sql: Sql, params: P): Promise<Out> => {
     const values = order.map((key) => (params as Record<string, unknown>)[key] ?? null)
-    return read(await sql.query({ name, text: statementText, values }))
+    return read(await sql.query({ name, text: statementText, values, shares }))
   }
   return Object.assign(run, { statement: { name, text: statementText, ...(row === undefined ? {} : { row }) } })
 }

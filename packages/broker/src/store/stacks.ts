@@ -5,7 +5,7 @@ import { HealthStatus } from '@brokkr/contract/health.ts'
 import { Stack } from '@brokkr/contract/stack.ts'
 import { z } from 'zod'
 import { carries, type MarkFilter } from './carries.ts'
-import { count, maybe, type NameKey, one, rows, type Slots, touched } from './sql.ts'
+import { count, lookUp, maybe, type NameKey, one, rows, type Slots, touched } from './sql.ts'
 import { sums, worstHealth } from './stack-summary.ts'
 
 const columns = `id, name, description, generator_id, created_at, updated_at, deleted_at, drift`
@@ -19,7 +19,7 @@ export const insert = one(
   insert into stacks (id, name, description, generator_id, drift) values (${p.id}, ${p.name}, ${p.description}, ${p.generator_id}, ${p.drift}) returning ${columns}`,
 )
 
-export const get = maybe(
+export const get = lookUp(
   'stacks.get',
   Stack,
   (p: Slots<{ id: string; with_deleted?: boolean }>) => `

@@ -1,0 +1,79 @@
+import { randomUUID } from 'node:crypto'
+import { database } from '@brokkr/testing/postgres.ts'
+import type pg from 'pg'
+import { beforeAll, expect, test } from 'vitest'
+import { type Database, openDatabase } from '../store/db.ts'
+import { type Sign, writeSign } from './gather-heartbeats.ts'
+
+let sql: Database
+let client: pg.Client
+beforeAll(async () => {
+  const db = await database()
+  sql = openDatabase({ url: db.url, schema: 'public', poolSize: 4 })
+  client = await db.connect()
+  return () => Promise.all([sql.close(), client.end()])
+})
+
+async function addAgent(state = 'connected'): Promise<string> {
+  const id = randomUUID()
+  const made = `insert into agents (id, name, cluster_name, connection_state, agent_version) values ($1, $1::uuid::text, 'c', $2, '1.0.0')`
+  await client.query(made, [id, state])
+  await client.query('insert into agent_liveness (agent_id) values ($1) on conflict do nothing', [id])
+  return id
+}
+const signOf = (agent_id: string, more: Partial<Sign> = {}): Sign => ({
+  agent_id,
+  k8s_reachable: null,
+  k8s_api_latency_ms: null,
+  agent_version: null,
+  facts: null,
+  ...more,
+})
+const livenessOf = async (id: string) =>
+  (
+    await client.query(
+      'select k8s_reachable, k8s_api_latency_ms, last_heartbeat is not null as beat from agent_liveness where agent_id = $1',
+      [id],
+    )
+  ).rows[0] as unknown
+
+test('heartbeats of one turn are each written, and each told of its own agent', async () => {
+  const [quiet, reachable, silent, renewed] = [await addAgent(), await addAgent(), await addAgent('disconnected'), await addAgent()]
+  const told = await Promise.all([
+    writeSign(sql, signOf(quiet)),
+    writeSign(sql, signOf(reachable, { k8s_reachable: false, k8s_api_latency_ms: 4, agent_version: '1.0.0' })),
+    writeSign(sql, signOf(silent)),
+    writeSign(sql, signOf(renewed, { agent_version: '1.1.0', facts: '{"preset":"a \\"b\\", {c}"}' })),
+    writeSign(sql, signOf(randomUUID())),
+  ])
+  expect(told.map((seen) => seen && [seen.is_connected, seen.has_news])).toEqual([
+    [true, false],
+    [true, false],
+    [false, false],
+    [true, true],
+    null,
+  ])
+  expect(await livenessOf(quiet)).toEqual({ k8s_reachable: null, k8s_api_latency_ms: null, beat: true })
+  expect(await livenessOf(reachable)).toEqual({ k8s_reachable: false, k8s_api_latency_ms: 4, beat: true })
+})
+
+test('two of one agent in one turn are both written', async () => {
+  const id = await addAgent()
+  const more = { k8s_reachable: true, k8s_api_latency_ms: 9 }
+  const told = await Promise.all([writeSign(sql, signOf(id)), writeSign(sql, signOf(id, more)), writeSign(sql, signOf(await addAgent()))])
+  expect(told.every((seen) => seen?.is_connected)).toBe(true)
+  expect(await livenessOf(id)).toEqual({ ...more, beat: true })
+})
+
+test('nobody waits for a row that somebody holds but the agent whose row it is', async () => {
+  const [held, free] = [await addAgent(), await addAgent()]
+  await client.query('begin')
+  await client.query('select from agent_liveness where agent_id = $1 for update', [held])
+  let isHeldTold = false
+  const waiting = writeSign(sql, signOf(held)).then(() => (isHeldTold = true))
+  expect(await writeSign(sql, signOf(free))).toEqual({ agent_id: free, is_connected: true, has_news: false })
+  expect(isHeldTold).toBe(false)
+  await client.query('commit')
+  await waiting
+  expect(await livenessOf(held)).toMatchObject({ beat: true })
+})

@@ -1,0 +1,146 @@
+// One named statement on its way over a connection, in place of the driver's own: its messages leave in one write, and its columns
+// are asked for once per connection, since a prepared statement cannot change them. Several may leave in one write, as a train; each
+// ends with a Sync of its own, so that one that fails takes nobody with it.
+import type pg from 'pg'
+import { type ParseColumn, parserOf } from './column-values.ts'
+import { beginBytes, statementBytes, type WireValue, wireValuesOf } from './wire.ts'
+
+export interface Named {
+  readonly name: string
+  readonly text: string
+  readonly values: readonly unknown[]
+}
+export interface Result {
+  readonly rows: unknown[]
+  readonly rowCount: number
+}
+
+/** What the driver keeps of a connection: the statements that PostgreSQL has taken, by name. */
+type Connection = pg.Connection & { readonly parsedStatements: Readonly<Record<string, string | undefined>> }
+interface Columns {
+  readonly names: readonly string[]
+  readonly parsers: readonly ParseColumn[]
+}
+const columnsOn = new WeakMap<pg.Connection, Map<string, Columns>>()
+
+/** The driver calls `submit`, and then one method per message of the answer. */
+export class NamedQuery implements pg.Submittable {
+  readonly name: string
+  readonly text: string
+  readonly result: Promise<Result>
+  readonly #values: readonly WireValue[]
+  /** Begins a transaction on the way; the connection must know how. */
+  readonly #begins: boolean
+  readonly #settle = Promise.withResolvers<Result>()
+  readonly #rows: unknown[] = []
+  #rowCount = 0
+  #known: Map<string, Columns> | undefined
+  #columns: Columns | undefined
+  #fault: unknown = null
+  #client: pg.ClientBase | null = null
+  #next: NamedQuery | null = null
+  #isSent = false
+
+  constructor({ name, text, values }: Named, begins = false) {
+    this.name = name
+    this.text = text
+    this.#values = wireValuesOf(values)
+    this.#begins = begins
+    this.result = this.#settle.promise
+  }
+
+  /** Sends it, and behind it in the same write `others`, which the connection must know. */
+  run(client: pg.ClientBase, others: readonly NamedQuery[] = []): Promise<Result> {
+    const train = [this, ...others]
+    for (let at = 1; at < train.length; at += 1) train[at - 1]!.#pull(train[at]!, client)
+    client.query(this)
+    return this.result
+  }
+
+  #pull(next: NamedQuery, client: pg.ClientBase): void {
+    this.#client = client
+    this.#next = next
+  }
+
+  submit(connection: pg.Connection): Error | null {
+    // A wagon of a train whose bytes have left: it is the driver's turn to read its answer, no more.
+    if (this.#isSent) return null
+    const { parsedStatements } = connection as Connection
+    const isNew = parsedStatements[this.name] === undefined
+    if (!isNew && parsedStatements[this.name] !== this.text) return new Error(`two statements are called ${this.name}`)
+    const pieces = [this.#leave(connection, isNew)]
+    if (this.#begins) pieces.unshift(beginBytes)
+    for (let next = this.#next; next !== null; next = next.#next) pieces.push(next.#leave(connection, false))
+    // A connection that has gone tells everybody who waits on it.
+    if (connection.stream.writable) connection.stream.write(pieces.length === 1 ? pieces[0] : Buffer.concat(pieces))
+    return null
+  }
+
+  #leave(connection: pg.Connection, isNew: boolean): Buffer {
+    this.#isSent = true
+    this.#known = columnsOn.get(connection)
+    if (this.#known === undefined) columnsOn.set(connection, (this.#known = new Map()))
+    this.#columns = this.#known.get(this.name)
+    return statementBytes({ name: this.name, text: this.text, values: this.#values, isNew, asksColumns: this.#columns === undefined })
+  }
+
+  handleRowDescription({ fields }: { fields: readonly pg.FieldDef[] }): void {
+    this.#columns = { names: fields.map(({ name }) => name), parsers: fields.map(({ dataTypeID }) => parserOf(dataTypeID)) }
+    this.#known?.set(this.name, this.#columns)
+  }
+
+  handleDataRow({ fields }: { fields: readonly (string | null)[] }): void {
+    const { names, parsers } = this.#columns ?? noColumns
+    const row: Record<string, unknown> = {}
+    try {
+      for (let at = 0; at < fields.length; at += 1) {
+        const text = fields[at]!
+        row[names[at]!] = text === null ? null : parsers[at]!(text)
+      }
+      this.#rows.push(row)
+    } catch (error) {
+      this.#fault ??= error
+    }
+  }
+
+  handleCommandComplete({ text }: { text: string }): void {
+    this.#rowCount = Number(text.slice(text.lastIndexOf(' ') + 1)) || 0
+  }
+
+  /** The connection is free again. */
+  handleReadyForQuery(): void {
+    if (this.#columns === undefined) this.#known?.set(this.name, noColumns)
+    if (this.#fault === null) this.#settle.resolve({ rows: this.#rows, rowCount: this.#rowCount })
+    else this.#settle.reject(this.#fault)
+    if (this.#next !== null) this.#client?.query(this.#next)
+  }
+
+  handleError(error: unknown): void {
+    this.#settle.reject(error)
+    if (this.#next === null) return
+    // PostgreSQL goes on behind the next Sync; a connection that broke answers nobody.
+    if (isOfServer(error)) this.#client?.query(this.#next)
+    else this.#next.handleError(error)
+  }
+
+  handleEmptyQuery(): void {}
+  handlePortalSuspended(): void {}
+  handleCopyData(): void {}
+  handleCopyInResponse(): void {}
+}
+
+/** Whether a connection has run a statement before, and so has it prepared. */
+export const knows = (client: pg.ClientBase, name: string): boolean => columnsOn.get(connectionOf(client))?.has(name) === true
+
+const noColumns: Columns = { names: [], parsers: [] }
+
+const connectionOf = (client: pg.ClientBase): pg.Connection => (client as unknown as { connection: pg.Connection }).connection
+
+/** An error is made where bytes arrive; who asked is more use to who reads it. */
+export function withOwnStack(error: unknown): unknown {
+  if (error instanceof Error) Error.captureStackTrace(error, withOwnStack)
+  return error
+}
+
+/** PostgreSQL has said no, and the connection is as good as before. */
+export const isOfServer = (error: unknown): error is Error => error instanceof Error && 'severity' in error
