@@ -35,7 +35,7 @@ async function replay(spec: object, name: string, ...args: string[]): Promise<ob
 interface Case {
   readonly name: string
   readonly errors: { readonly type: string; readonly config: object }
-  letters(): Promise<DeadLetter[]>
+  readonly letters: () => Promise<DeadLetter[]>
 }
 
 async function setup() {

@@ -40,7 +40,10 @@ function podSpec({ metadata: { name, namespace } }: KubeObject, flow: Flow, { im
     terminationGracePeriodSeconds: graceSeconds,
     automountServiceAccountToken: keepsCheckpoint,
     ...(keepsCheckpoint ? { serviceAccountName: accountName(name) } : {}),
-    ...{ nodeSelector, affinity, tolerations, imagePullSecrets },
+    nodeSelector,
+    affinity,
+    tolerations,
+    imagePullSecrets,
     securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
     containers: [
       {

@@ -11,10 +11,25 @@ export function letterTopicConfig(sink: KafkaSink, consumerGroup: string): Kafka
   if (sink.format !== 'json') throw new BadStart('letters in Avro cannot be replayed')
   const { brokers, topic, securityProtocol, tls, sasl } = sink
   return {
-    ...{ brokers, topic, securityProtocol, tls, sasl, consumerGroup },
-    ...{ format: 'json', avroSchema: undefined, avroSchemaFile: undefined, schemaRegistry: undefined, avroUnions: 'unwrap' },
-    ...{ startOffset: 'earliest', isolation: 'committed', fetchMinBytes: 1, fetchMaxBytes: 8 << 20, maxPartitionFetchBytes: 1 << 20 },
-    ...{ consumerMaxWaitMs: 500, netReadTimeoutMs: 30_000, netWriteTimeoutMs: 30_000 },
+    brokers,
+    topic,
+    securityProtocol,
+    tls,
+    sasl,
+    consumerGroup,
+    format: 'json',
+    avroSchema: undefined,
+    avroSchemaFile: undefined,
+    schemaRegistry: undefined,
+    avroUnions: 'unwrap',
+    startOffset: 'earliest',
+    isolation: 'committed',
+    fetchMinBytes: 1,
+    fetchMaxBytes: 8 << 20,
+    maxPartitionFetchBytes: 1 << 20,
+    consumerMaxWaitMs: 500,
+    netReadTimeoutMs: 30_000,
+    netWriteTimeoutMs: 30_000,
   }
 }
 
