@@ -74,7 +74,7 @@ export function openReplay(deps: ReplayDeps, options: ReplayOptions): Replay {
       flow: {
         ...flow,
         source: place.source,
-        sink: place.isTransactional ? flow.sink : withoutTransactions(flow.sink),
+        ...(place.isTransactional ? {} : withoutTransactions(flow)),
         errors: { ...errors, ackPolicy: 'afterWrite', maxConsecutive: 0 },
         replicas: 1,
         transformWorkers: 1,
@@ -131,9 +131,16 @@ function placeOf(sink: SinkSpec, { key, book, options }: PlaceParts): Place {
   }
 }
 
-/** Offsets of a source elsewhere cannot be part of its transactions: then letters are replayed at least once. */
-const withoutTransactions = (sink: SinkSpec): SinkSpec =>
-  sink.type === 'kafka' && sink.config.exactlyOnce === 'required' ? { ...sink, config: { ...sink.config, exactlyOnce: 'auto' } } : sink
+/** Offsets of a source elsewhere cannot be part of a sink's transactions: then letters are replayed at least once. */
+function withoutTransactions({ sink, transformations }: Flow): Pick<Flow, 'sink' | 'transformations'> {
+  const plain = (of: SinkSpec): SinkSpec =>
+    of.type === 'kafka' && of.config.exactlyOnce === 'required' ? { ...of, config: { ...of.config, exactlyOnce: 'auto' } } : of
+  const steps = transformations.map((step) => {
+    if (step.type !== 'router') return step
+    return { ...step, config: { ...step.config, routes: step.config.routes.map((route) => ({ ...route, sink: plain(route.sink) })) } }
+  })
+  return { sink: plain(sink), transformations: steps }
+}
 
 function refuse(reason: string): never {
   throw new BadStart(reason)

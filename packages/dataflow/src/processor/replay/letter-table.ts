@@ -68,7 +68,7 @@ export class LetterTable implements Source {
   /** Up to the newest letter there was at the start of the run: a letter written meanwhile is for the next one. */
   async #page(limit: number): Promise<Row[]> {
     const { rows } = await this.#query<Row>(
-      `select id, created_at::text as at, json_build_object('error', error, 'original_message', original_message)::text as letter
+      `select id, created_at::text as at, json_build_object('error', error::jsonb, 'original_message', original_message::jsonb)::text as letter
        from ${this.#table}
        where replayed_at is null and error::jsonb->>'flow' = $1 and (created_at, id) > ($2::timestamptz, $3)
          and created_at <= coalesce($5::timestamptz, now())
