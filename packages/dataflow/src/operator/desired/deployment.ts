@@ -1,6 +1,8 @@
 // The Deployment of a flow's processors. Pure. Its pods roll when the spec's hash changes, and for nothing else that the spec holds.
 import { createHash } from 'node:crypto'
+import { parseQuantity } from '@brokkr/contract/dataflow/duration.ts'
 import type { Flow } from '@brokkr/contract/dataflow/types.ts'
+import { textAt } from '@brokkr/kube/fields.ts'
 import type { KubeObject } from '@brokkr/kube/object.ts'
 import { accountName, annotation, deploymentName, labelsOf, ownerOf, secretName } from '../names.ts'
 
@@ -51,7 +53,7 @@ function podSpec({ metadata: { name, namespace } }: KubeObject, flow: Flow, { im
         image: imageOf(flow, image),
         command: ['brokkr', 'dataflow', 'processor'],
         args: ['--spec-path=/etc/dataflow/spec.json', `--namespace=${namespace ?? ''}`, `--name=${name}`],
-        env: [{ name: 'POD_NAME', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } }],
+        env: [{ name: 'POD_NAME', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } }, ...heapLimit(flow)],
         ports: [{ name: 'metrics', containerPort: port }],
         resources: flow.resources,
         startupProbe: probe('/readyz', 5, 60),
@@ -69,6 +71,12 @@ const probe = (path: string, periodSeconds: number, failureThreshold: number) =>
   periodSeconds,
   failureThreshold,
 })
+
+/** The rest is for buffers, code and threads: a heap that grew up to the limit would have the pod killed. */
+function heapLimit({ resources }: Flow): { name: string; value: string }[] {
+  const bytes = parseQuantity(textAt(resources, 'limits', 'memory') ?? '')
+  return bytes === undefined ? [] : [{ name: 'NODE_OPTIONS', value: `--max-old-space-size=${Math.floor((bytes * 0.6) / 2 ** 20)}` }]
+}
 
 /** A whole reference wins; a version replaces the tag alone. */
 function imageOf({ processorImage, processorVersion }: Flow, standard: string): string {
