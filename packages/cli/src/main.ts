@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import type { ProcessorFlags } from '@brokkr/dataflow/processor/main.ts'
+import type { ProcessorFlags, ReplayFlags } from '@brokkr/dataflow/processor/main.ts'
 // brokkr …: every program is a subcommand. Commands are loaded when they are used, so that `--help` stays quick.
 import { Command } from 'commander'
 import type { PreviewFlags } from './commands/flows.ts'
@@ -148,6 +148,17 @@ dataflow
   .option('--metrics-port <port>', 'probes, metrics and progress; 0 takes a free one', '9090')
   .option('--checkpoint-file <file>', 'keep the checkpoint in a file instead of the ConfigMap')
   .action(async (flags: ProcessorFlags) => (await import('@brokkr/dataflow/processor/main.ts')).runProcessor({ flags, env: process.env }))
+dataflow
+  .command('replay')
+  .description('try the dead letters of one flow again, then end')
+  .requiredOption('--spec-path <file>', 'the spec, with its secrets resolved')
+  .requiredOption('--namespace <name>', 'namespace of the flow')
+  .requiredOption('--name <name>', 'name of the flow')
+  .option('--uid <uid>', 'uid of the flow: names the group that remembers which letters of a topic are done')
+  .option('--from <time>', 'letters of failures at or after this time')
+  .option('--to <time>', 'letters of failures up to this time')
+  .option('--max <count>', 'at most so many letters')
+  .action(async (flags: ReplayFlags) => (await import('@brokkr/dataflow/processor/main.ts')).runReplay({ flags, env: process.env }))
 dataflow
   .command('preview')
   .description('serve previews to the broker, on loopback')

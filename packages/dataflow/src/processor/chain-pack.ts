@@ -5,7 +5,7 @@ import { isRawNumber, type Metadata, rawNumber } from '@brokkr/contract/dataflow
 import type { Transformation } from '@brokkr/contract/dataflow/types.ts'
 import type { Outcome, StepCounts } from './chain.ts'
 import { type Message, newMessage, payloadBytes } from './message.ts'
-import { type DropReason, TransformError } from './transform.ts'
+import { TransformError } from './transform.ts'
 
 export interface ChainJob {
   readonly transformations: readonly Transformation[]
@@ -22,7 +22,7 @@ export interface PackedBytes {
 type PackedRecord = { readonly isChanged: boolean; readonly metadata: unknown; readonly route: string | undefined }
 type PackedOutcome =
   | { readonly do: 'write'; readonly records: readonly PackedRecord[] }
-  | { readonly do: 'drop'; readonly reason: DropReason }
+  | Extract<Outcome, { do: 'drop' }>
   | { readonly do: 'fail'; readonly message: string; readonly code: TransformError['code']; readonly step: { index: number; type: string } }
 export interface ChainAnswer {
   readonly outcomes: readonly PackedOutcome[]

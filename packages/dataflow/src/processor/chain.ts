@@ -12,8 +12,11 @@ export const recordsMax = 10_000
 
 export type Outcome =
   | { readonly do: 'write'; readonly records: readonly Message[] }
-  | { readonly do: 'drop'; readonly reason: DropReason }
+  | { readonly do: 'drop'; readonly reason: DropReason | ReplayDrop }
   | { readonly do: 'fail'; readonly error: TransformError; readonly step: { readonly index: number; readonly type: TransformType } }
+
+/** Of a replay: a letter of another flow, one without its payload. */
+export type ReplayDrop = 'foreign' | 'omitted'
 
 export interface StepCounts {
   readonly type: TransformType

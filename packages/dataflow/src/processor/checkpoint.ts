@@ -124,7 +124,7 @@ export class FlowCheckpoint {
 
   async #write(saved: SavedState, counted: Counters, signal: AbortSignal): Promise<void> {
     const checkpoint = this.#checkpointWith(saved)
-    const counters = { ...counted, ...sumOf(this.#counters, minus(counted, this.#added)) }
+    const counters = { ...this.#counters, ...counted, ...sumOf(this.#counters, minus(counted, this.#added)) }
     counters.countersSince = this.#counters.countersSince ?? counted.countersSince
     const texts = {
       [checkpointKey]: JSON.stringify(checkpoint),
@@ -145,15 +145,9 @@ export class FlowCheckpoint {
     }
   }
 
-  /** Stored and since counted, together. */
-  total(counted: Counters): Counters {
-    const since = this.#counters.countersSince ?? counted.countersSince
-    const last = counted.lastProcessedTime ?? this.#counters.lastProcessedTime
-    return {
-      ...sumOf(this.#counters, minus(counted, this.#added)),
-      countersSince: since,
-      ...(last === undefined ? {} : { lastProcessedTime: last }),
-    }
+  /** What is saved, and no more: a number that people have seen is not taken back by a kill. */
+  savedCounters(begun: Counters): Counters {
+    return { ...zero, countersSince: begun.countersSince, ...this.#counters }
   }
 }
 

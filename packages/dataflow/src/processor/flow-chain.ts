@@ -24,7 +24,8 @@ export function makeStage(
   { activity, watch, intake, judge }: ChainParts,
 ): { stage: ChainStage; workers: ChainWorkers | undefined } {
   const { transformations, transformWorkers } = flow
-  const chain = buildChain(transformations, { patterns: re2 })
+  const built = buildChain(transformations, { patterns: re2 })
+  const chain = deps.replay?.chain(built) ?? built
   watch.chain = chain
   const counted: Parameters<typeof createChainWorkers>[0]['counted'] = (counts) => watch.stepsRan(counts)
   const workers =

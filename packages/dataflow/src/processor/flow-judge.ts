@@ -18,7 +18,7 @@ export function makeLetters(deps: PipelineDeps, options: PipelineOptions, lane: 
     transformations: flow.transformations,
     redact: (text) => deps.redact(text),
   })
-  return new LetterSender({ clock: deps.clock, maker, lane })
+  return new LetterSender({ clock: deps.clock, maker: deps.replay?.letters(maker) ?? maker, lane })
 }
 
 export interface JudgeParts {

@@ -276,7 +276,7 @@ export class FlowWatch {
     const blocked = this.holds.blocked
     const applied = checkpoint?.applied
     return {
-      ...(checkpoint?.total(counts.counters) ?? counts.counters),
+      ...(checkpoint?.savedCounters(counts.counters) ?? counts.counters),
       ...about,
       specHash: this.#parts.specHash,
       position: redact(source.describe(this.#parts.committer.done)),

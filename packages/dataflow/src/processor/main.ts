@@ -5,7 +5,7 @@ import { loadInCluster } from '@brokkr/kube/in-cluster.ts'
 import { loadKubeconfig } from '@brokkr/kube/kubeconfig.ts'
 import { systemClock } from '@brokkr/runtime/clock.ts'
 import { errorText, toError } from '@brokkr/runtime/errors.ts'
-import { createLog, type Log } from '@brokkr/runtime/log.ts'
+import type { Log } from '@brokkr/runtime/log.ts'
 import { createMetrics } from '@brokkr/runtime/metrics.ts'
 import { checkStart } from '@brokkr/runtime/start-checks.ts'
 import { version } from '../version.ts'
@@ -18,12 +18,14 @@ import { startHealth } from './health.ts'
 import { type LoadedSpec, loadSpec } from './load-spec.ts'
 import { flowMetrics } from './metrics.ts'
 import { openSink, openSource } from './open-connectors.ts'
+import { openLog } from './open-log.ts'
 import { Pipeline } from './pipeline.ts'
 import type { FlowEnd } from './pipeline-options.ts'
 import { connectRetry, retryDelayMs } from './retry.ts'
 import { createRedact } from './secret-values.ts'
 
 export type { ProcessorFlags } from './config.ts'
+export { type ReplayFlags, runReplay } from './replay-main.ts'
 
 /** `brokkr dataflow processor`: runs until the source ends, a signal comes or it must not go on. */
 export async function runProcessor(options: { readonly flags: ProcessorFlags; readonly env: NodeJS.ProcessEnv }): Promise<void> {
@@ -113,13 +115,6 @@ async function runFlow(config: ProcessorConfig, spec: LoadedSpec, env: NodeJS.Pr
   log.info('processor ends', { exit_code: end.exitCode, reason: end.reason })
   await health.close()
   return end
-}
-
-/** Every line passes the filter, whatever wrote it. */
-function openLog(config: ProcessorConfig, redact: (text: string) => string): Log {
-  const destination = { write: (line: string) => process.stdout.write(redact(line)) }
-  const log = createLog({ name: 'brokkr-dataflow-processor', level: config.logLevel, destination })
-  return log.child({ dataflow_namespace: config.identity.namespace, dataflow_name: config.identity.name })
 }
 
 async function openStore(config: ProcessorConfig, env: NodeJS.ProcessEnv): Promise<CheckpointStore> {

@@ -3,8 +3,10 @@ import type { OneShots } from '@brokkr/contract/dataflow/processor-spec.ts'
 import type { Flow } from '@brokkr/contract/dataflow/types.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
+import type { Chain } from './chain.ts'
 import type { FlowCheckpoint } from './checkpoint.ts'
 import type { Sink, SinkContext, Source, SourceContext } from './connectors/connector.ts'
+import type { LetterMaker } from './dead-letter.ts'
 import type { LanePlan } from './flow-lanes.ts'
 import type { FlowSettings } from './flow-settings.ts'
 import type { FlowMetrics } from './metrics.ts'
@@ -18,6 +20,8 @@ export interface PipelineDeps {
   /** Absent: nothing is kept between two processes. */
   readonly checkpoint: FlowCheckpoint | undefined
   readonly redact: (text: string) => string
+  /** A replay of letters runs another chain in part, and what fails again has a letter already. */
+  readonly replay?: { chain(chain: Chain): Chain; letters(maker: LetterMaker): LetterMaker } | undefined
 }
 
 export interface PipelineOptions {

@@ -43,7 +43,7 @@ test(
   'ready when sinks are connected and the source is read; metrics and progress beside it',
   async () => {
     const { from, source, sink } = await kafkaSetup()
-    const processor = await startProcessor({ source, sink }, { folder: await folder() })
+    const processor = await startProcessor({ source, sink, checkpointSaveInterval: '1s' }, { folder: await folder() })
     await processor.ready()
     await fill(from, [{ value: '{"n":1}' }])
     await waitFor('progress', async () => (await processor.progress()).processedCount === 1, limits)

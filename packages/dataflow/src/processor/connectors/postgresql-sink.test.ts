@@ -283,7 +283,7 @@ test('a table is made from the first batch: types by value, the key as primary k
 
 test('letters are kept under their id, and a repeated one is one', async () => {
   const sink = await open({ table: 'letters', autoCreateTable: true, upsertMode: true, rawMode: true }, { role: 'errors' })
-  const letter = rec({ id: 'abc', error: { type: 'x' }, original_message: { a: 1 } })
+  const letter = { ...rec({ error: { type: 'x' }, original_message: { a: 1 } }), key: Buffer.from('abc') }
   await sink.write([letter], at(1))
   await sink.write([letter], at(1))
   expect(await rows('select id, error, original_message, replayed_at from letters')).toEqual([

@@ -1,7 +1,9 @@
 // Writes records to a table: one transaction per batch with its position in it. Columns come from the catalogue and are read again when
 // the server says that they changed.
 import type { PostgresqlSink as SinkConfig } from '@brokkr/contract/dataflow/connectors/postgresql.ts'
+import type { JsonObject } from '@brokkr/contract/dataflow/json.ts'
 import type pg from 'pg'
+import { payloadOf, withPayload } from '../message.ts'
 import type { Capabilities, Fault, Partition, Position, Positions, Rec, Sink, SinkContext } from './connector.ts'
 import { ConnectorError } from './connector.ts'
 import { connectPostgres } from './postgresql-client.ts'
@@ -57,8 +59,9 @@ export class PostgresSink implements Sink {
     }).catch((thrown: unknown) => this.close().then(() => Promise.reject(thrown)))
   }
 
-  async write(batch: readonly Rec[], positions: Positions, signal?: AbortSignal): Promise<void> {
+  async write(given: readonly Rec[], positions: Positions, signal?: AbortSignal): Promise<void> {
     const client = this.#ready()
+    const batch = this.#context.role === 'errors' ? given.map(letterRow) : given
     const destroy = () => void client.end()
     signal?.addEventListener('abort', destroy, { once: true })
     try {
@@ -184,7 +187,7 @@ export class PostgresSink implements Sink {
   /** A batch that cannot be planned says so when it is written. */
   prepare(batch: readonly Rec[]): void {
     const columns = this.#columns
-    if (columns === undefined || this.#config.unknownFields === 'addColumn') return
+    if (columns === undefined || this.#config.unknownFields === 'addColumn' || this.#context.role === 'errors') return
     try {
       const plan = planBatch(batch, columns, this.#config, this.#shapes)
       this.#prepared.keep(batch, { columns, statements: statementsOf(plan, columns, this.#write) })
@@ -272,6 +275,13 @@ export class PostgresSink implements Sink {
 }
 
 const rolledBack = new Error('rolled back')
+
+/** A letter has its id as key; in a table that is a column of its own. */
+function letterRow(letter: Rec): Rec {
+  const { error, original_message } = payloadOf(letter) as JsonObject
+  const json = { id: String(Buffer.from(letter.key ?? [])), error: error ?? null, original_message: original_message ?? null }
+  return withPayload(letter, json, false)
+}
 
 /** A letter is written once by its id, whatever the flow's own settings for that table are. */
 const letterConfig = (config: SinkConfig): SinkConfig => ({
