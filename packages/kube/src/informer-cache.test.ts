@@ -10,7 +10,7 @@ const objectOf = (name: string, uid: string, resourceVersion: string): KubeObjec
 })
 
 /** What a handler that only ever heard of changes believes to be there. */
-function believe(model: Map<string, string>, changes: readonly Change<string>[]): void {
+function believe(model: Map<string, string>, changes: Iterable<Change<string>>): void {
   for (const change of changes) {
     expect(model.has(change.key)).toBe(change.type !== 'added')
     expect(change.type === 'updated' ? change.before : undefined).toBe(change.type === 'updated' ? model.get(change.key) : undefined)

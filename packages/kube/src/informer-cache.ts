@@ -54,17 +54,21 @@ export class InformerCache<T> {
     return known ? [{ type: 'deleted', key, value: this.#project(object) }] : []
   }
 
-  /** A complete new list takes the place of everything. */
-  replaceAll(fresh: Map<string, Entry<T>>): Change<T>[] {
+  /** A complete new list takes the place of everything, at once; what changed by it is found out while somebody asks. */
+  replaceAll(fresh: Map<string, Entry<T>>): Iterable<Change<T>> {
     const before = this.#entries
     this.#entries = fresh
-    const gone = [...before].filter(([key]) => !fresh.has(key)).map(([key, { value }]): Change<T> => ({ type: 'deleted', key, value }))
-    return [...gone, ...[...fresh].flatMap(([key, entry]) => changesOf(key, before.get(key), entry))]
+    return differences(before, fresh)
   }
 
   newList(): Map<string, Entry<T>> {
     return new Map()
   }
+}
+
+function* differences<T>(before: Map<string, Entry<T>>, fresh: Map<string, Entry<T>>): Generator<Change<T>> {
+  for (const [key, { value }] of before) if (!fresh.has(key)) yield { type: 'deleted', key, value }
+  for (const [key, entry] of fresh) yield* changesOf(key, before.get(key), entry)
 }
 
 function changesOf<T>(key: string, known: Entry<T> | undefined, now: Entry<T>): Change<T>[] {

@@ -42,6 +42,9 @@ export function startInformer<T>(deps: InformerDeps, options: InformerOptions<T>
   return new Informer(deps, options)
 }
 
+const isEndOfList = (event: WatchEvent): boolean =>
+  event.type === 'BOOKMARK' && event.object.metadata.annotations?.[INITIAL_EVENTS_END] === 'true'
+
 export class Informer<T> {
   readonly kind: Kind
   readonly #deps: InformerDeps
@@ -147,12 +150,10 @@ export class Informer<T> {
 
   async #list(): Promise<void> {
     const fresh = this.#cache.newList()
-    let position = ''
-    for await (const page of this.#deps.kube.pages(this.kind, { ...this.#selection(), pageSize: this.#options.pageSize })) {
+    const position = await this.#deps.kube.scan(this.kind, { ...this.#selection(), pageSize: this.#options.pageSize }, (items) => {
       this.#touch()
-      for (const object of page.items) fresh.set(...this.#cache.entryOf(object))
-      position = page.resourceVersion
-    }
+      for (const object of items) fresh.set(...this.#cache.entryOf(object))
+    })
     this.#complete(fresh, position)
   }
 
@@ -168,15 +169,18 @@ export class Informer<T> {
       idleMs: this.#options.idleMs ?? 90_000,
       serverTimeoutMs: uniform(300_000, 600_000),
       onOpen: () => this.#touch(),
+      onEvents: (events: WatchEvent[]) => {
+        this.#touch()
+        for (const event of events) {
+          if (!filling) this.#take(event)
+          else if (isEndOfList(event)) {
+            this.#complete(filling, event.object.metadata.resourceVersion ?? '')
+            filling = undefined
+          } else this.#fill(filling, event)
+        }
+      },
     }
-    for await (const event of this.#deps.kube.watch(this.kind, options)) {
-      this.#touch()
-      if (filling && event.type === 'BOOKMARK' && event.object.metadata.annotations?.[INITIAL_EVENTS_END] === 'true') {
-        this.#complete(filling, event.object.metadata.resourceVersion ?? '')
-        filling = undefined
-      } else if (filling) this.#fill(filling, event)
-      else this.#take(event)
-    }
+    for await (const _event of this.#deps.kube.watch(this.kind, options));
     if (filling) throw new KubeError(`list ${this.kind.kind}: the stream ended before the list was complete`, { reason: 'Unreachable' })
   }
 
@@ -227,7 +231,8 @@ export class Informer<T> {
     this.#lastError = undefined
   }
 
-  #tellAll(changes: readonly Change<T>[]): void {
+  #tellAll(changes: Iterable<Change<T>>): void {
+    if (this.#handlers.size === 0) return
     for (const change of changes) for (const handler of this.#handlers) this.#tell(handler, change)
   }
 

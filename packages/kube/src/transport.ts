@@ -11,6 +11,7 @@ import { type Deadline, startDeadline } from './deadline.ts'
 import { createExchanges } from './exchange.ts'
 import type { Gate } from './gate.ts'
 import type { Impersonation, KubeConfig } from './kube-config.ts'
+import { isPacked, unpack } from './unpack.ts'
 
 export interface Send {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -27,6 +28,8 @@ export interface Send {
   /** Called right before the bytes leave; a throw keeps them here. */
   guard?: (() => void) | undefined
   headers?: Record<string, string> | undefined
+  /** For `open`: this body has an end, so that the time limit covers it, and the gate is asked. */
+  ends?: boolean | undefined
 }
 
 export interface OpenAnswer {
@@ -39,7 +42,7 @@ export interface OpenAnswer {
 
 export interface Transport {
   send(request: Send): Promise<Answer>
-  /** For bodies without an end. The time limit covers the headers alone; the gate is not asked. */
+  /** For bodies that are read as they come. Where they have no end, the time limit covers the headers alone and the gate is not asked. */
   open(request: Send): Promise<OpenAnswer>
   close(): Promise<void>
 }
@@ -109,6 +112,7 @@ export function createTransport(deps: TransportDeps, options: TransportOptions):
         new KubeError(`${what(request)}: the answer is larger than ${options.answerBytesMax} bytes; ask for smaller pages`, {
           reason: 'AnswerTooLarge',
         }),
+      badPacking: (cause) => new KubeError(`${what(request)}: ${cause.message}`, { reason: 'BadAnswer', cause }),
     })
   }
 
@@ -123,23 +127,30 @@ export function createTransport(deps: TransportDeps, options: TransportOptions):
   }
 
   async function open(request: Send): Promise<OpenAnswer> {
+    const leave = request.ends ? await deps.gate.enter(request.signal) : () => undefined
     const deadline = startDeadline(request.timeoutMs ?? options.timeoutMs, [request.signal, deps.signal])
     try {
       const first = await begin(request, deadline)
       const { status, headers, body } = first.status === 401 ? await beginAgain(first, request, deadline) : first
-      if (status >= 300) await refuse(what(request), { status, headers, text: await readText(what(request), body, options.answerBytesMax) })
-      deadline.lift()
-      return { status, headers, body, close: () => closeBody(body, deadline) }
+      if (status >= 300)
+        await refuse(what(request), { status, headers, text: await readText(what(request), body, headers, options.answerBytesMax) })
+      if (!request.ends) deadline.lift()
+      const close = (): void => {
+        closeBody(body, deadline)
+        leave()
+      }
+      return { status, headers, body, close }
     } catch (error) {
       deadline.clear()
-      throw errorOfSend(what(request), deadline.timedOut ? timedOut(request, deadline, error) : error, [request.signal, deps.signal])
+      leave()
+      throw errorOfSend(what(request), error, [request.signal, deps.signal])
     }
   }
 
   async function begin(request: Send, deadline: Deadline): Promise<Begun> {
     const { agent, call } = await prepare(request)
     const body = new Body()
-    const abort = (): void => body.close(deadline.signal.reason as Error)
+    const abort = (): void => body.close(deadline.timedOut ? timedOut(request, deadline) : (deadline.signal.reason as Error))
     if (deadline.signal.aborted) abort()
     else {
       deadline.signal.addEventListener('abort', abort, { once: true })
@@ -155,8 +166,8 @@ export function createTransport(deps: TransportDeps, options: TransportOptions):
     return begin(request, deadline)
   }
 
-  const timedOut = (request: Send, deadline: Deadline, cause: unknown): KubeError =>
-    new KubeError(`${what(request)}: ${(deadline.signal.reason as Error).message}`, { reason: 'TimedOut', cause })
+  const timedOut = (request: Send, deadline: Deadline): KubeError =>
+    new KubeError(`${what(request)}: ${(deadline.signal.reason as Error).message}`, { reason: 'TimedOut' })
 
   return { send, open, close: () => connections.close() }
 }
@@ -194,7 +205,7 @@ function impersonationHeaders(as: Impersonation): Record<string, string | string
   }
 }
 
-async function readText(what: string, body: Body, bytesMax: number): Promise<string> {
+async function readText(what: string, body: Body, headers: Answer['headers'], bytesMax: number): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
   for await (const chunk of body) {
@@ -206,7 +217,8 @@ async function readText(what: string, body: Body, bytesMax: number): Promise<str
     }
     chunks.push(chunk)
   }
-  return Buffer.concat(chunks, bytes).toString('utf8')
+  const whole = Buffer.concat(chunks, bytes)
+  return (isPacked(headers) ? unpack(whole, bytesMax) : whole).toString('utf8')
 }
 
 /** Whoever aborted gets his own reason back; everything else becomes a KubeError. */
