@@ -2,8 +2,8 @@ import { cluster } from '@brokkr/testing/kube.ts'
 import { expect, test } from 'vitest'
 import { builtInResource } from './built-in-kinds.ts'
 import { apiVersionOf } from './object.ts'
-import { json, strangeServer } from './test-parts/strange-server.ts'
 import { openClosing, openTestKube } from './test-parts/open-test-kube.ts'
+import { json, strangeServer } from './test-parts/strange-server.ts'
 
 test('every kind of the table is served under the path that it names', async () => {
   const kube = await openTestKube(await cluster({ controllers: false }))

@@ -39,7 +39,7 @@ test('after any history of events and lists, handlers believe exactly what is th
         else if (news.do === 'remove') believe(model, cache.remove(news.object))
         else {
           const fresh = cache.newList()
-          for (const item of news.objects) fresh.set(...cache.entryOf(item))
+          for (const item of news.objects) cache.fill(fresh, item)
           believe(model, cache.replaceAll(fresh))
         }
         expect(new Map(cache.entries())).toEqual(model)

@@ -33,14 +33,15 @@ export class InformerCache<T> {
     for (const [key, entry] of this.#entries) yield [key, entry.value]
   }
 
-  entryOf(object: KubeObject): readonly [string, Entry<T>] {
-    const { uid = '', resourceVersion = '' } = object.metadata
-    return [nameKey(object.metadata), { uid, version: resourceVersion, value: this.#project(object) }]
+  /** Puts an object into a list that is not complete yet. */
+  fill(list: Map<string, Entry<T>>, object: KubeObject): void {
+    list.set(nameKey(object.metadata), this.#entryOf(object))
   }
 
   /** The object as it is now. An object of another uid under the same name is two changes: one went, one came. */
   put(object: KubeObject): Change<T>[] {
-    const [key, entry] = this.entryOf(object)
+    const key = nameKey(object.metadata)
+    const entry = this.#entryOf(object)
     const known = this.#entries.get(key)
     this.#entries.set(key, entry)
     return changesOf(key, known, entry)
@@ -63,6 +64,11 @@ export class InformerCache<T> {
 
   newList(): Map<string, Entry<T>> {
     return new Map()
+  }
+
+  #entryOf(object: KubeObject): Entry<T> {
+    const { uid = '', resourceVersion = '' } = object.metadata
+    return { uid, version: resourceVersion, value: this.#project(object) }
   }
 }
 

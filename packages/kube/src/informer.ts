@@ -10,7 +10,7 @@ import { KubeError } from './api-error.ts'
 import { type Change, InformerCache } from './informer-cache.ts'
 import { type AfterFailure, afterFailure } from './informer-decision.ts'
 import type { CallOptions, Kube, Selection, WatchEvent } from './kube.ts'
-import type { Kind, KubeObject } from './object.ts'
+import { type Kind, type KubeObject, nameKey } from './object.ts'
 
 export interface InformerOptions<T> extends Selection {
   kind: Kind
@@ -152,7 +152,7 @@ export class Informer<T> {
     const fresh = this.#cache.newList()
     const position = await this.#deps.kube.scan(this.kind, { ...this.#selection(), pageSize: this.#options.pageSize }, (items) => {
       this.#touch()
-      for (const object of items) fresh.set(...this.#cache.entryOf(object))
+      for (const object of items) this.#cache.fill(fresh, object)
     })
     this.#complete(fresh, position)
   }
@@ -186,9 +186,8 @@ export class Informer<T> {
 
   #fill(fresh: ReturnType<InformerCache<T>['newList']>, event: WatchEvent): void {
     if (event.type === 'BOOKMARK') return
-    const [key, entry] = this.#cache.entryOf(event.object)
-    if (event.type === 'DELETED') fresh.delete(key)
-    else fresh.set(key, entry)
+    if (event.type === 'DELETED') fresh.delete(nameKey(event.object.metadata))
+    else this.#cache.fill(fresh, event.object)
   }
 
   #take(event: WatchEvent): void {

@@ -31,13 +31,15 @@ const head = { 'content-type': 'application/json' }
 
 test.each([true, false])('objects are handed over while the list goes on, packed: %s', async (packed) => {
   const text = list(500, 4000)
-  const { scan, names, asked } = await asking((query, response) => {
-    if (!query.get('continue')) return void response.writeHead(200, head).end(list(0, 500, 'more'))
-    response.writeHead(200, packed ? { ...head, 'content-encoding': 'gzip' } : head)
-    if (packed) return void response.end(gzipSync(text))
+  const inHalves = (response: ServerResponse) => {
+    response.writeHead(200, head).write(text.slice(0, 300_000))
     // The second half only leaves once the first one is taken.
-    response.write(text.slice(0, 300_000))
     void waitFor('the first half to be taken', () => names.length > 1500).then(() => response.end(text.slice(300_000)))
+  }
+  const { scan, names, asked } = await asking((query, response) => {
+    if (!query.get('continue')) response.writeHead(200, head).end(list(0, 500, 'more'))
+    else if (packed) response.writeHead(200, { ...head, 'content-encoding': 'gzip' }).end(gzipSync(text))
+    else inHalves(response)
   })
   expect(await scan()).toBe('5')
   expect(names).toEqual(Array.from({ length: 4500 }, (_, n) => `c${n}`))
@@ -95,9 +97,9 @@ test('whoever leaves pages early takes along the page that is under way', async 
   const closed = Promise.withResolvers<void>()
   const begun = Promise.withResolvers<void>()
   const { kube } = await asking((query, response) => {
-    if (!query.get('continue')) return void response.writeHead(200, head).end(list(0, 500, 'more'))
-    begun.resolve()
-    void once(response, 'close').then(() => closed.resolve())
+    if (!query.get('continue')) response.writeHead(200, head).end(list(0, 500, 'more'))
+    else begun.resolve()
+    if (query.get('continue')) void once(response, 'close').then(() => closed.resolve())
   })
   for await (const _page of kube.pages(KIND)) {
     await begun.promise

@@ -5,7 +5,7 @@ import type { Dispatcher } from 'undici'
 import { type Answer, errorOfAnswer } from './answer-error.ts'
 import { KubeError } from './api-error.ts'
 import { Body } from './body.ts'
-import { createConnections } from './connections.ts'
+import { type Agents, createConnections } from './connections.ts'
 import type { Credentials } from './credentials.ts'
 import { type Deadline, startDeadline } from './deadline.ts'
 import { createExchanges } from './exchange.ts'
@@ -68,8 +68,8 @@ export function createTransport(deps: TransportDeps, options: TransportOptions):
   const exchanges = createExchanges(deps.signal)
 
   /** Everything that is known before the bytes leave. */
-  async function prepare(request: Send): Promise<{ agent: Dispatcher; call: Dispatcher.DispatchOptions }> {
-    const [agent, token] = await Promise.all([connections.agent(), deps.credentials.token()])
+  async function prepare(request: Send): Promise<{ agents: Agents; call: Dispatcher.DispatchOptions }> {
+    const [agents, token] = await Promise.all([connections.agents(), deps.credentials.token()])
     request.guard?.()
     const call = {
       origin,
@@ -80,7 +80,7 @@ export function createTransport(deps: TransportDeps, options: TransportOptions):
       headersTimeout: 0,
       bodyTimeout: 0,
     }
-    return { agent, call }
+    return { agents, call }
   }
 
   const what = (request: Send): string => `${request.method} ${deps.config.server}${request.path.split('?')[0]}`
@@ -101,9 +101,9 @@ export function createTransport(deps: TransportDeps, options: TransportOptions):
   }
 
   async function exchange(request: Send): Promise<Answer> {
-    const { agent, call } = await prepare(request)
+    const { agents, call } = await prepare(request)
     const timeoutMs = request.timeoutMs ?? options.timeoutMs
-    return exchanges.send(agent, call, {
+    return exchanges.send(agents.calls, call, {
       timeoutMs,
       bytesMax: options.answerBytesMax,
       signal: request.signal,
@@ -148,12 +148,13 @@ export function createTransport(deps: TransportDeps, options: TransportOptions):
   }
 
   async function begin(request: Send, deadline: Deadline): Promise<Begun> {
-    const { agent, call } = await prepare(request)
+    const { agents, call } = await prepare(request)
     const body = new Body()
     const abort = (): void => body.close(deadline.timedOut ? timedOut(request, deadline) : (deadline.signal.reason as Error))
     if (deadline.signal.aborted) abort()
     else {
       deadline.signal.addEventListener('abort', abort, { once: true })
+      const agent = request.ends ? agents.calls : agents.watches
       agent.dispatch(call, body)
     }
     return { ...(await body.head), body }
