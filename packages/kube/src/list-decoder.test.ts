@@ -57,11 +57,19 @@ test('whatever a list holds and however its bytes are cut, it is what the decode
   const item = fc.record({ metadata: fc.dictionary(fc.string(), fc.jsonValue()), spec: fc.jsonValue() })
   fc.assert(
     fc.property(fc.array(item), fc.array(fc.integer({ min: 1, max: 70_000 }), { minLength: 1 }), (items, sizes) => {
-      const wide = Array.from({ length: 60 }, () => items).flat()
+      const wide = Array.from({ length: 30 }, () => items).flat()
       expect(decode(JSON.stringify(listOf(wide)), sizes).items).toEqual(decodeJson(JSON.stringify(wide)))
     }),
-    { numRuns: 30 },
+    { numRuns: 20 },
   )
+})
+
+test('large objects in small packets are not looked at again and again', () => {
+  const items = Array.from({ length: 3 }, (_, n) => ({ metadata: { name: `n${n}` }, data: { text: 'x'.repeat(6_000_000) } }))
+  const startedMs = process.cpuUsage().user
+  expect(decode(JSON.stringify(listOf(items)), [4096]).items).toHaveLength(3)
+  // Some 20 ms; for every packet it would be minutes.
+  expect(process.cpuUsage().user - startedMs).toBeLessThan(5_000_000)
 })
 
 test('integers of 64 bits keep every digit', () => {

@@ -26,6 +26,8 @@ export class ListDecoder {
   /** What stands between two items; undefined while or because the text is not cut. */
   #between: Buffer | undefined
   #looked = false
+  /** Bytes that must wait before the next cut is looked for. */
+  #enough = PORTION_BYTES
 
   /** `bytesMax` bounds what waits to be decoded, not the list. */
   constructor(bytesMax: number) {
@@ -40,7 +42,7 @@ export class ListDecoder {
     if (this.#pendingBytes > this.#bytesMax) throw new ListTooLarge(`more than ${this.#bytesMax} bytes of a list cannot be decoded apart`)
     if (this.#looked ? this.#between === undefined : this.#pendingBytes < HEAD_BYTES) return []
     if (!this.#looked) this.#look()
-    return this.#between && this.#pendingBytes >= PORTION_BYTES ? this.#cut(this.#between) : []
+    return this.#between && this.#pendingBytes >= this.#enough ? this.#cut(this.#between) : []
   }
 
   /** The rest of the objects, and what the list says of itself. Throws what is no list. */
@@ -72,8 +74,10 @@ export class ListDecoder {
     const at = bytes.lastIndexOf(between)
     const text = at === -1 ? '' : bytes.toString('utf8', 0, at + 1)
     const items = at === -1 ? undefined : decodeItems(text)
-    // Not found yet: the next bytes may bring one. Found within an item: so would the next, and nobody knows which is not.
+    // Found within an item: so would the next, and nobody knows which is not.
     if (at !== -1 && items === undefined) this.#between = undefined
+    // Not found: an item that is larger than a portion. Looking at it again for every packet would cost its size each time.
+    this.#enough = items ? PORTION_BYTES : bytes.length * 2
     this.#keep(items ? bytes.subarray(at + 2) : bytes)
     return items ?? []
   }
