@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { decodeJson } from './json.ts'
+import { decodeJson, encodeJson } from './json.ts'
 import { ListDecoder, ListTooLarge } from './list-decoder.ts'
 
 const listOf = (items: unknown[], more: object = {}) => ({
@@ -57,8 +57,9 @@ test('whatever a list holds and however its bytes are cut, it is what the decode
   const item = fc.record({ metadata: fc.dictionary(fc.string(), fc.jsonValue()), spec: fc.jsonValue() })
   fc.assert(
     fc.property(fc.array(item), fc.array(fc.integer({ min: 1, max: 70_000 }), { minLength: 1 }), (items, sizes) => {
-      const wide = Array.from({ length: 30 }, () => items).flat()
-      expect(decode(JSON.stringify(listOf(wide)), sizes).items).toEqual(decodeJson(JSON.stringify(wide)))
+      // Large enough to be cut several times.
+      const text = JSON.stringify(listOf([...items, ...items, ...items].map((one) => ({ ...one, filler: 'x'.repeat(20_000) }))))
+      expect(encodeJson(decode(text, sizes).items)).toBe(encodeJson((decodeJson(text) as { items: unknown }).items))
     }),
     { numRuns: 20 },
   )
