@@ -1,4 +1,4 @@
-// The broker as it ships: sources and dependencies in a folder of chunks, its worker and its migrations beside them.
+// Programs as they ship: the broker in a folder of chunks, its worker and its migrations beside them; others as one file.
 import { cpSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -27,4 +27,22 @@ export async function bundle(): Promise<{ dir: string; main: string }> {
   writeFileSync(join(dir, 'package.json'), '{"type":"module"}')
   cpSync(join(root, 'packages/broker/migrations'), join(dir, 'migrations'), { recursive: true })
   return { dir, main: join(dir, 'main.js') }
+}
+
+/** One file that runs on a bare Node, as the agent is shipped. */
+export async function bundleProgram(entry: string): Promise<string> {
+  const outDir = mkdtempSync(join(tmpdir(), 'bench-program-'))
+  await build({
+    root: join(import.meta.dirname, '..'),
+    configFile: false,
+    logLevel: 'error',
+    ssr: { noExternal: true, target: 'node' },
+    build: {
+      ssr: entry,
+      outDir,
+      target: 'node24',
+      rollupOptions: { output: { format: 'es', entryFileNames: 'program.mjs', codeSplitting: false, minify: true, keepNames: true } },
+    },
+  })
+  return join(outDir, 'program.mjs')
 }

@@ -1,4 +1,4 @@
-// Ours: an informer over everything in a namespace. Tells when it is in sync, then its CPU after each batch of events it was promised.
+// Ours: an informer over everything in a namespace. Tells when it is in sync, then its CPU after the events it was promised.
 import { openKube } from '@brokkr/kube/client.ts'
 import { startInformer } from '@brokkr/kube/informer.ts'
 import { loadKubeconfig } from '@brokkr/kube/kubeconfig.ts'
@@ -9,13 +9,15 @@ import { reportInformer } from './informer-report.ts'
 const [path, namespace, countText, eventsText] = process.argv.slice(2) as [string, string, string, string]
 const report = reportInformer(Number(eventsText))
 const kube = openKube(await loadKubeconfig({ path, env: process.env }))
+report.started()
 const informer = startInformer({ kube, clock, log }, { kind: { apiVersion: 'v1', kind: 'ConfigMap' }, namespace })
 informer.onChange(({ type }) => {
   if (type === 'updated') report.event()
 })
 await informer.whenSynced()
 // Kubernetes puts a ConfigMap of its own into every namespace.
-report.synced(informer.size >= Number(countText))
+if (informer.size < Number(countText)) throw new Error('in sync without all objects')
+report.synced()
 await report.done
 await informer.stop()
 await kube.close()

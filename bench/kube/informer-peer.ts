@@ -21,12 +21,19 @@ const config = new peer.KubeConfig()
 config.loadFromFile(path)
 const api = config.makeApiClient(peer.CoreV1Api)
 const informer = peer.makeInformer(config, `/api/v1/namespaces/${namespace}/configmaps`, () => api.listNamespacedConfigMap({ namespace }))
+let added = 0
+// Told of its last object it is in sync; its start also waits for the watch, which is not counted.
+informer.on('add', () => {
+  added += 1
+  if (added === Number(countText)) report.synced()
+})
 informer.on('update', () => report.event())
 informer.on('error', (error) => {
   throw error
 })
+report.started()
 await informer.start()
-report.synced(informer.list().length >= Number(countText))
+if (informer.list().length < Number(countText)) throw new Error('in sync without all objects')
 await report.done
 await informer.stop()
 process.exit(0)

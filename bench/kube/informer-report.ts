@@ -1,10 +1,12 @@
-// What a measured informer tells on its output, one JSON line per moment: in sync (time and CPU since it was asked for, memory after a
-// collection), and the CPU that a number of events cost.
+// What a measured informer tells on its output, one JSON line per moment: in sync (time and CPU since it was started, time since its
+// process was, memory after a collection), and the CPU that a number of events cost.
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface InformerReport {
+  /** Right before the informer is started, all that it needs being loaded. */
+  started(): void
   event(): void
-  synced(isComplete: boolean): void
+  synced(): void
   readonly done: Promise<void>
 }
 const cpuMs = () => {
@@ -15,7 +17,8 @@ const tell = (line: object) => void process.stdout.write(`${JSON.stringify(line)
 
 export function reportInformer(events: number): InformerReport {
   const done = Promise.withResolvers<void>()
-  const [startedMs, startedCpuMs] = [performance.now(), cpuMs()]
+  let startedMs = 0
+  let startedCpuMs = 0
   let seen = 0
   let syncedCpuMs = 0
   const settle = async (syncedMs: number) => {
@@ -24,19 +27,20 @@ export function reportInformer(events: number): InformerReport {
     globalThis.gc?.()
     await sleep(200)
     syncedCpuMs = cpuMs()
-    tell({ syncedMs, cpuMs: cpu, residentMib: process.memoryUsage.rss() / 2 ** 20 })
+    tell({ syncedMs: syncedMs - startedMs, processMs: syncedMs, cpuMs: cpu, residentMib: process.memoryUsage.rss() / 2 ** 20 })
   }
   return {
     done: done.promise,
+    started: () => {
+      startedMs = performance.now()
+      startedCpuMs = cpuMs()
+    },
     event: () => {
       seen += 1
       if (seen !== events) return
       tell({ events, cpuMs: cpuMs() - syncedCpuMs })
       done.resolve()
     },
-    synced: (isComplete) => {
-      if (!isComplete) throw new Error('in sync without all objects')
-      void settle(performance.now() - startedMs)
-    },
+    synced: () => void settle(performance.now()),
   }
 }

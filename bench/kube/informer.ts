@@ -1,8 +1,10 @@
-// Informers side by side: first sync of many objects, then the CPU that events cost, ours and the official client's in turn.
+// Informers side by side: first sync of many objects, then the CPU that events cost, ours and the official client's in turn. Ours runs as it
+// ships, as one bundled file; the other as its documentation shows it.
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { cacheDir } from '@brokkr/local/cache.ts'
 import { runTool } from '@brokkr/local/run-tool.ts'
+import { bundleProgram } from '../bundle.ts'
 import { startChild } from '../child.ts'
 import { percentile, tell } from '../figures.ts'
 
@@ -16,7 +18,10 @@ export interface InformerBench {
   readonly touch: (events: number, value: string) => Promise<void>
 }
 interface Figures {
+  /** From its start in a process that has loaded everything. */
   readonly syncedMs: number
+  /** From the start of the process. */
+  readonly processMs: number
   readonly cpuMs: number
   readonly residentMib: number
   readonly eventUs: number
@@ -25,12 +30,15 @@ interface Figures {
 export async function benchInformer(bench: InformerBench): Promise<void> {
   const entry = await peerEntry()
   const events = Math.min(5000, bench.objects)
-  const programs = { ours: 'informer-ours.ts', 'client-node': 'informer-peer.ts' }
+  const programs = {
+    ours: await bundleProgram(join(import.meta.dirname, 'informer-ours.ts')),
+    'client-node': join(import.meta.dirname, 'informer-peer.ts'),
+  }
   const results: Record<string, Figures[]> = {}
   for (let round = 0; round < bench.rounds; round += 1) {
     for (const [name, program] of Object.entries(programs)) {
       const args = [bench.kubeconfigPath, bench.namespace, String(bench.objects), String(events), entry]
-      const child = startChild(process.execPath, ['--expose-gc', '--max-semi-space-size=8', join(import.meta.dirname, program), ...args])
+      const child = startChild(process.execPath, ['--expose-gc', '--max-semi-space-size=8', program, ...args])
       const first = JSON.parse(await child.line()) as Omit<Figures, 'eventUs'>
       await bench.touch(events, `${name}-${round}`)
       const second = JSON.parse(await child.line()) as { cpuMs: number }
@@ -46,11 +54,12 @@ export async function benchInformer(bench: InformerBench): Promise<void> {
   for (const name of Object.keys(results)) {
     tell(
       `informer, ${bench.objects} objects: ${name}`,
-      `in sync after ${median(name, 'syncedMs').toFixed(0)} ms · CPU ${median(name, 'cpuMs').toFixed(0)} ms · resident ${median(name, 'residentMib').toFixed(0)} MiB · ${median(name, 'eventUs').toFixed(0)} µs CPU per event`,
+      `in sync ${median(name, 'syncedMs').toFixed(0)} ms after its start, ${median(name, 'processMs').toFixed(0)} ms after its process's · CPU ${median(name, 'cpuMs').toFixed(0)} ms · resident ${median(name, 'residentMib').toFixed(0)} MiB · ${median(name, 'eventUs').toFixed(0)} µs CPU per event`,
     )
   }
   const ratio = (of: keyof Figures) => (median('ours', of) / median('client-node', of)).toFixed(2)
-  tell('first sync, ours / client-node (bar 0.5)', ratio('syncedMs'))
+  tell('first sync from its start, ours / client-node (bar 0.5)', ratio('syncedMs'))
+  tell("first sync from its process's start, ours / client-node (no bar)", ratio('processMs'))
   tell('CPU per event, ours / client-node (bar 0.7)', ratio('eventUs'))
   tell(
     'resident, client-node − ours (bar 40 MiB)',

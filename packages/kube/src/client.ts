@@ -3,6 +3,7 @@ import type { Clock } from '@brokkr/runtime/clock.ts'
 import { systemClock } from '@brokkr/runtime/clock.ts'
 import type { Answer } from './answer-error.ts'
 import { hasReason } from './api-error.ts'
+import { builtInResource, type CollectionResource } from './built-in-kinds.ts'
 import { deleteBody, objectOf, writeQuery, writtenOf } from './call-form.ts'
 import { createCredentials } from './credentials.ts'
 import { createDiscovery, type Discovery } from './discovery.ts'
@@ -11,10 +12,11 @@ import { encodeJson } from './json.ts'
 import type { CallOptions, Kube, KubeList, RawOptions } from './kube.ts'
 import type { KubeConfig } from './kube-config.ts'
 import { listPages } from './list.ts'
+import { streamList } from './list-stream.ts'
 import type { Kind } from './object.ts'
 import { refOf } from './object.ts'
 import { collectionPath, objectPath, withQuery } from './paths.ts'
-import { createTransport, type Send, type Transport } from './transport.ts'
+import { createTransport, errorOfSend, type OpenAnswer, type Send, type Transport } from './transport.ts'
 import { watchEvents } from './watch.ts'
 
 export interface KubeOptions {
@@ -56,6 +58,7 @@ export function openKube(config: KubeConfig, options: KubeOptions = {}): Kube {
       gate,
       discovery: createDiscovery({ transport, clock }),
       watchLineBytesMax: limits.watchLineBytesMax,
+      answerBytesMax: limits.answerBytesMax,
       close,
     },
     {},
@@ -71,6 +74,7 @@ interface Parts {
   gate: Gate
   discovery: Discovery
   watchLineBytesMax: number
+  answerBytesMax: number
   close(): Promise<void>
 }
 
@@ -94,6 +98,26 @@ function kubeOn(parts: Parts, defaults: CallOptions): Kube {
       await resolve(kind, options)
     }
     throw error
+  }
+
+  const opening =
+    (options: CallOptions) =>
+    (request: Omit<Send, keyof CallOptions>): Promise<OpenAnswer> =>
+      transport.open({ ...request, ...callOf(defaults, options), ends: true })
+
+  /** Well-known kinds are asked for without looking them up; where they are not served, discovery says why. */
+  async function underKnownPath<T>(kind: Kind, options: CallOptions, work: (resource: CollectionResource) => Promise<T>): Promise<T> {
+    const signals = [options.signal ?? defaults.signal]
+    try {
+      const known = builtInResource(kind)
+      if (!known) return await work(await resolve(kind, options)).catch((error) => notFoundOf(kind, options, error))
+      return await work(known).catch(async (error: unknown) => {
+        if (!hasReason(error, 'NotFound')) throw error
+        return work(await resolve(kind, options))
+      })
+    } catch (error) {
+      throw errorOfSend(`list ${kind.kind}`, error, signals)
+    }
   }
 
   const kube: Kube = {
@@ -123,11 +147,15 @@ function kubeOn(parts: Parts, defaults: CallOptions): Kube {
     pages: (kind, options = {}) =>
       listPages(
         {
-          send: (request) => send(request, options).catch((error) => notFoundOf(kind, options, error)),
+          send: ({ signal, ...request }) => send(request, { ...options, signal }).catch((error) => notFoundOf(kind, options, error)),
           resolve: () => resolve(kind, options),
         },
         kind,
-        options,
+        { ...options, signal: options.signal ?? defaults.signal },
+      ),
+    scan: (kind, options, take) =>
+      underKnownPath(kind, options, (resource) =>
+        streamList({ open: opening(options), resource, bytesMax: parts.answerBytesMax }, kind, options, take),
       ),
     async create(object, options = {}) {
       const path = collectionPath(await resolve(object, options), object.metadata.namespace)
@@ -163,7 +191,7 @@ function kubeOn(parts: Parts, defaults: CallOptions): Kube {
       watchEvents(
         {
           open: (request) => transport.open({ ...request, ...callOf(defaults, options) }),
-          resolve: () => resolve(kind, options),
+          resolve: async () => builtInResource(kind) ?? resolve(kind, options),
           lineBytesMax: parts.watchLineBytesMax,
         },
         kind,

@@ -1,13 +1,21 @@
 // The connections to one API server. TLS material may change while we run: the next request then goes over new connections, and
 // running watches keep theirs until they end by themselves.
 import type { Clock } from '@brokkr/runtime/clock.ts'
+import type { buildConnector } from 'undici'
 import Agent from 'undici/lib/dispatcher/agent.js'
 import { KubeError } from './api-error.ts'
+import { calmConnector } from './calm-socket.ts'
 import type { Credentials, TlsFacts } from './credentials.ts'
 import type { KubeConfig } from './kube-config.ts'
 
+/** Calls and watches have connections of their own, because they are read differently. */
+export interface Agents {
+  calls: Agent
+  watches: Agent
+}
+
 export interface Connections {
-  agent(): Promise<Agent>
+  agents(): Promise<Agents>
   /** The next request looks at the TLS material again, however recently that was done. */
   recheck(): void
   close(): Promise<void>
@@ -16,24 +24,24 @@ export interface Connections {
 const CHECK_EVERY_MS = 5_000
 
 export function createConnections(deps: { config: KubeConfig; credentials: Credentials; clock: Clock }): Connections {
-  let current: { agent: Agent; facts: TlsFacts } | undefined
+  let current: { agents: Agents; facts: TlsFacts } | undefined
   let checkedAtMs = Number.NEGATIVE_INFINITY
-  let checking: Promise<Agent> | undefined
+  let checking: Promise<Agents> | undefined
   let closed = false
 
-  async function check(): Promise<Agent> {
+  async function check(): Promise<Agents> {
     const facts = await deps.credentials.tls()
     if (closed) throw new KubeError(`${deps.config.server}: the client is closed`, { reason: 'Unreachable' })
     checkedAtMs = deps.clock.monotonicMs()
-    if (current && sameFacts(current.facts, facts)) return current.agent
-    current?.agent.close().catch(() => undefined)
-    current = { agent: newAgent(deps.config, facts), facts }
-    return current.agent
+    if (current && sameFacts(current.facts, facts)) return current.agents
+    for (const agent of Object.values(current?.agents ?? {}) as Agent[]) agent.close().catch(() => undefined)
+    current = { agents: newAgents(deps.config, facts), facts }
+    return current.agents
   }
 
   return {
-    agent() {
-      if (current && !closed && deps.clock.monotonicMs() - checkedAtMs < CHECK_EVERY_MS) return Promise.resolve(current.agent)
+    agents() {
+      if (current && !closed && deps.clock.monotonicMs() - checkedAtMs < CHECK_EVERY_MS) return Promise.resolve(current.agents)
       // One check for all who come at once: a second agent made beside the first would close it under a request.
       checking ??= check().finally(() => {
         checking = undefined
@@ -45,26 +53,24 @@ export function createConnections(deps: { config: KubeConfig; credentials: Crede
     },
     async close() {
       closed = true
-      await current?.agent.destroy()
+      await Promise.all([current?.agents.calls.destroy(), current?.agents.watches.destroy()])
     },
   }
 }
 
 const sameFacts = (a: TlsFacts, b: TlsFacts): boolean => a.ca === b.ca && a.cert === b.cert && a.key === b.key
 
-const newAgent = (config: KubeConfig, facts: TlsFacts): Agent =>
-  new Agent({
+function newAgents(config: KubeConfig, facts: TlsFacts): Agents {
+  const tls = { rejectUnauthorized: true, ...facts, ...(config.tlsServerName ? { servername: config.tlsServerName } : {}) }
+  const options = {
     allowH2: false,
     pipelining: 1,
     // Below the API server's own idle limit of 90 s, so that we rarely meet a connection that it is closing.
     keepAliveTimeout: 30_000,
     keepAliveMaxTimeout: 60_000,
-    connect: {
-      timeout: 10_000,
-      keepAlive: true,
-      keepAliveInitialDelay: 15_000,
-      rejectUnauthorized: true,
-      ...facts,
-      ...(config.tlsServerName ? { servername: config.tlsServerName } : {}),
-    },
-  })
+  }
+  return {
+    calls: new Agent({ ...options, connect: { timeout: 10_000, keepAlive: true, keepAliveInitialDelay: 15_000, ...tls } }),
+    watches: new Agent({ ...options, connect: calmConnector(tls) as unknown as buildConnector.connector }),
+  }
+}

@@ -1,8 +1,8 @@
 // One request and its whole answer, gathered as it arrives. No stream and no signal of its own is made for it: most calls are small,
 // and there are many of them.
-import { gunzipSync } from 'node:zlib'
 import type { Dispatcher } from 'undici'
 import type { Answer } from './answer-error.ts'
+import { BadPacking, isPacked, unpack } from './unpack.ts'
 
 export interface ExchangeLimits {
   timeoutMs: number
@@ -10,6 +10,7 @@ export interface ExchangeLimits {
   /** What is thrown when one of them is passed. */
   timedOut(): Error
   tooLarge(): Error
+  badPacking(cause: Error): Error
   signal: AbortSignal | undefined
 }
 
@@ -31,9 +32,6 @@ export function createExchanges(ending: AbortSignal): Exchanges {
     },
   }
 }
-
-/** Large pieces: putting thousands of small ones together costs more than unpacking them. */
-const UNPACK_BYTES = 256 * 1024
 
 class Exchange implements Dispatcher.DispatchHandler {
   readonly answer: Promise<Answer>
@@ -87,7 +85,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     const [first] = this.#chunks
     const bytes = this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks, this.#bytes)
     try {
-      const text = this.#headers['content-encoding'] === 'gzip' ? this.#unpack(bytes) : bytes.toString('utf8')
+      const text = isPacked(this.#headers) ? this.#unpack(bytes) : bytes.toString('utf8')
       this.#end(() => this.#resolve({ status: this.#status, headers: this.#headers, text }))
     } catch (error) {
       this.#end(() => this.#reject(error as Error))
@@ -101,9 +99,9 @@ class Exchange implements Dispatcher.DispatchHandler {
   /** The bound holds for what comes out as well. */
   #unpack(bytes: Buffer): string {
     try {
-      return gunzipSync(bytes, { maxOutputLength: this.#limits.bytesMax, chunkSize: UNPACK_BYTES }).toString('utf8')
+      return unpack(bytes, this.#limits.bytesMax).toString('utf8')
     } catch (error) {
-      throw error instanceof RangeError ? this.#limits.tooLarge() : error
+      throw error instanceof BadPacking ? this.#limits.badPacking(error) : this.#limits.tooLarge()
     }
   }
 

@@ -10,7 +10,7 @@ const objectOf = (name: string, uid: string, resourceVersion: string): KubeObjec
 })
 
 /** What a handler that only ever heard of changes believes to be there. */
-function believe(model: Map<string, string>, changes: readonly Change<string>[]): void {
+function believe(model: Map<string, string>, changes: Iterable<Change<string>>): void {
   for (const change of changes) {
     expect(model.has(change.key)).toBe(change.type !== 'added')
     expect(change.type === 'updated' ? change.before : undefined).toBe(change.type === 'updated' ? model.get(change.key) : undefined)
@@ -39,7 +39,7 @@ test('after any history of events and lists, handlers believe exactly what is th
         else if (news.do === 'remove') believe(model, cache.remove(news.object))
         else {
           const fresh = cache.newList()
-          for (const item of news.objects) fresh.set(...cache.entryOf(item))
+          for (const item of news.objects) cache.fill(fresh, item)
           believe(model, cache.replaceAll(fresh))
         }
         expect(new Map(cache.entries())).toEqual(model)

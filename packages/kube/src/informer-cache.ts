@@ -33,14 +33,15 @@ export class InformerCache<T> {
     for (const [key, entry] of this.#entries) yield [key, entry.value]
   }
 
-  entryOf(object: KubeObject): readonly [string, Entry<T>] {
-    const { uid = '', resourceVersion = '' } = object.metadata
-    return [nameKey(object.metadata), { uid, version: resourceVersion, value: this.#project(object) }]
+  /** Puts an object into a list that is not complete yet. */
+  fill(list: Map<string, Entry<T>>, object: KubeObject): void {
+    list.set(nameKey(object.metadata), this.#entryOf(object))
   }
 
   /** The object as it is now. An object of another uid under the same name is two changes: one went, one came. */
   put(object: KubeObject): Change<T>[] {
-    const [key, entry] = this.entryOf(object)
+    const key = nameKey(object.metadata)
+    const entry = this.#entryOf(object)
     const known = this.#entries.get(key)
     this.#entries.set(key, entry)
     return changesOf(key, known, entry)
@@ -54,17 +55,26 @@ export class InformerCache<T> {
     return known ? [{ type: 'deleted', key, value: this.#project(object) }] : []
   }
 
-  /** A complete new list takes the place of everything. */
-  replaceAll(fresh: Map<string, Entry<T>>): Change<T>[] {
+  /** A complete new list takes the place of everything, at once; what changed by it is found out while somebody asks. */
+  replaceAll(fresh: Map<string, Entry<T>>): Iterable<Change<T>> {
     const before = this.#entries
     this.#entries = fresh
-    const gone = [...before].filter(([key]) => !fresh.has(key)).map(([key, { value }]): Change<T> => ({ type: 'deleted', key, value }))
-    return [...gone, ...[...fresh].flatMap(([key, entry]) => changesOf(key, before.get(key), entry))]
+    return differences(before, fresh)
   }
 
   newList(): Map<string, Entry<T>> {
     return new Map()
   }
+
+  #entryOf(object: KubeObject): Entry<T> {
+    const { uid = '', resourceVersion = '' } = object.metadata
+    return { uid, version: resourceVersion, value: this.#project(object) }
+  }
+}
+
+function* differences<T>(before: Map<string, Entry<T>>, fresh: Map<string, Entry<T>>): Generator<Change<T>> {
+  for (const [key, { value }] of before) if (!fresh.has(key)) yield { type: 'deleted', key, value }
+  for (const [key, entry] of fresh) yield* changesOf(key, before.get(key), entry)
 }
 
 function changesOf<T>(key: string, known: Entry<T> | undefined, now: Entry<T>): Change<T>[] {

@@ -10,7 +10,7 @@ import { KubeError } from './api-error.ts'
 import { type Change, InformerCache } from './informer-cache.ts'
 import { type AfterFailure, afterFailure } from './informer-decision.ts'
 import type { CallOptions, Kube, Selection, WatchEvent } from './kube.ts'
-import type { Kind, KubeObject } from './object.ts'
+import { type Kind, type KubeObject, nameKey } from './object.ts'
 
 export interface InformerOptions<T> extends Selection {
   kind: Kind
@@ -41,6 +41,9 @@ export function startInformer<T>(deps: InformerDeps, options: InformerOptions<T>
 export function startInformer<T>(deps: InformerDeps, options: InformerOptions<T>): Informer<T> {
   return new Informer(deps, options)
 }
+
+const isEndOfList = (event: WatchEvent): boolean =>
+  event.type === 'BOOKMARK' && event.object.metadata.annotations?.[INITIAL_EVENTS_END] === 'true'
 
 export class Informer<T> {
   readonly kind: Kind
@@ -147,12 +150,10 @@ export class Informer<T> {
 
   async #list(): Promise<void> {
     const fresh = this.#cache.newList()
-    let position = ''
-    for await (const page of this.#deps.kube.pages(this.kind, { ...this.#selection(), pageSize: this.#options.pageSize })) {
+    const position = await this.#deps.kube.scan(this.kind, { ...this.#selection(), pageSize: this.#options.pageSize }, (items) => {
       this.#touch()
-      for (const object of page.items) fresh.set(...this.#cache.entryOf(object))
-      position = page.resourceVersion
-    }
+      for (const object of items) this.#cache.fill(fresh, object)
+    })
     this.#complete(fresh, position)
   }
 
@@ -168,23 +169,25 @@ export class Informer<T> {
       idleMs: this.#options.idleMs ?? 90_000,
       serverTimeoutMs: uniform(300_000, 600_000),
       onOpen: () => this.#touch(),
+      onEvents: (events: WatchEvent[]) => {
+        this.#touch()
+        for (const event of events) {
+          if (!filling) this.#take(event)
+          else if (isEndOfList(event)) {
+            this.#complete(filling, event.object.metadata.resourceVersion ?? '')
+            filling = undefined
+          } else this.#fill(filling, event)
+        }
+      },
     }
-    for await (const event of this.#deps.kube.watch(this.kind, options)) {
-      this.#touch()
-      if (filling && event.type === 'BOOKMARK' && event.object.metadata.annotations?.[INITIAL_EVENTS_END] === 'true') {
-        this.#complete(filling, event.object.metadata.resourceVersion ?? '')
-        filling = undefined
-      } else if (filling) this.#fill(filling, event)
-      else this.#take(event)
-    }
+    for await (const _event of this.#deps.kube.watch(this.kind, options));
     if (filling) throw new KubeError(`list ${this.kind.kind}: the stream ended before the list was complete`, { reason: 'Unreachable' })
   }
 
   #fill(fresh: ReturnType<InformerCache<T>['newList']>, event: WatchEvent): void {
     if (event.type === 'BOOKMARK') return
-    const [key, entry] = this.#cache.entryOf(event.object)
-    if (event.type === 'DELETED') fresh.delete(key)
-    else fresh.set(key, entry)
+    if (event.type === 'DELETED') fresh.delete(nameKey(event.object.metadata))
+    else this.#cache.fill(fresh, event.object)
   }
 
   #take(event: WatchEvent): void {
@@ -227,7 +230,8 @@ export class Informer<T> {
     this.#lastError = undefined
   }
 
-  #tellAll(changes: readonly Change<T>[]): void {
+  #tellAll(changes: Iterable<Change<T>>): void {
+    if (this.#handlers.size === 0) return
     for (const change of changes) for (const handler of this.#handlers) this.#tell(handler, change)
   }
 

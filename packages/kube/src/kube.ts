@@ -45,6 +45,8 @@ export interface WatchOptions extends Omit<CallOptions, 'urgent'>, Selection {
   idleMs?: number | undefined
   /** The server has accepted the watch; events may come at any time or never. */
   onOpen?: (() => void) | undefined
+  /** Takes events in the portions in which they came, which costs less; the generator then brings none itself. */
+  onEvents?: ((events: WatchEvent[]) => void) | undefined
 }
 
 export interface WriteOptions extends CallOptions {
@@ -118,6 +120,8 @@ export interface Kube {
   /** All pages in one list. */
   list(kind: Kind, options?: ListOptions): Promise<KubeList>
   pages(kind: Kind, options?: ListOptions): AsyncGenerator<KubeList>
+  /** Hands over all objects while the rest is still on its way, some perhaps twice, and gives the version of the list. */
+  scan(kind: Kind, options: ListOptions, take: (items: KubeObject[]) => void): Promise<string>
   create(object: KubeObject, options?: WriteOptions): Promise<KubeObject>
   /** Writes the whole object; with a resourceVersion in it, only over that version. */
   replace(object: KubeObject, options?: WriteOptions): Promise<KubeObject>

@@ -1,5 +1,7 @@
 // Splits a byte stream into lines. Bounded: a line that never ends is an error, not a full memory.
 
+const LINE_END = 10
+
 export class LineTooLong extends Error {
   override readonly name = 'LineTooLong'
 }
@@ -15,15 +17,18 @@ export class LineSplitter {
 
   /** The lines that `chunk` completed, without their line ends. Empty lines are left out. */
   push(chunk: Buffer): string[] {
-    const lines: string[] = []
-    let start = 0
-    for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, start)) {
-      const line = this.#complete(chunk.subarray(start, end))
-      if (line !== '') lines.push(line)
-      start = end + 1
+    const first = chunk.indexOf(LINE_END)
+    if (first === -1) {
+      this.#keep(chunk)
+      return []
     }
-    if (start < chunk.length) this.#keep(chunk.subarray(start))
-    return lines
+    this.#check(this.#bytes + first)
+    const end = chunk.lastIndexOf(LINE_END)
+    // All lines are made text at once: that costs less than line by line.
+    const lines = this.#complete(chunk.subarray(0, end)).split('\n')
+    if (end > this.#bytesMax) for (const line of lines) this.#check(Buffer.byteLength(line))
+    if (end + 1 < chunk.length) this.#keep(chunk.subarray(end + 1))
+    return lines.includes('') ? lines.filter((line) => line !== '') : lines
   }
 
   /** Bytes after the last line end: not empty means that the stream was cut within a line. */
@@ -32,15 +37,12 @@ export class LineSplitter {
   }
 
   #complete(tail: Buffer): string {
-    if (this.#bytes === 0) {
-      this.#check(tail.length)
-      return tail.toString('utf8')
-    }
-    this.#keep(tail)
-    const line = Buffer.concat(this.#parts, this.#bytes).toString('utf8')
+    if (this.#bytes === 0) return tail.toString('utf8')
+    this.#parts.push(tail)
+    const text = Buffer.concat(this.#parts, this.#bytes + tail.length).toString('utf8')
     this.#parts = []
     this.#bytes = 0
-    return line
+    return text
   }
 
   #keep(part: Buffer): void {

@@ -10,26 +10,42 @@ import type { Kind, KubeObject } from './object.ts'
 import { collectionPath, type Resource, withQuery } from './paths.ts'
 
 export interface ListDeps {
-  send(request: { method: 'GET'; path: string; accept?: string; headers: Record<string, string> }): Promise<Answer>
+  send(request: { method: 'GET'; path: string; accept?: string; headers: Record<string, string>; signal: AbortSignal }): Promise<Answer>
   resolve(): Promise<Resource>
 }
 
 export async function* listPages(deps: ListDeps, kind: Kind, options: ListOptions): AsyncGenerator<KubeList> {
+  // Whoever leaves early takes along the page that is under way.
+  const leaving = new AbortController()
+  const { signal } = options
+  const follow = (): void => leaving.abort(signal?.reason)
+  if (signal?.aborted) follow()
+  signal?.addEventListener('abort', follow, { once: true })
+  try {
+    yield* pagesUntil(leaving.signal, deps, kind, options)
+  } finally {
+    signal?.removeEventListener('abort', follow)
+    leaving.abort(new Error('the list was left'))
+  }
+}
+
+async function* pagesUntil(signal: AbortSignal, deps: ListDeps, kind: Kind, options: ListOptions): AsyncGenerator<KubeList> {
   const collection = collectionPath(await deps.resolve(), options.namespace)
   let limit = options.pageSize ?? PAGE_SIZE
   let next: string | undefined
-  let coming = fetchPage(deps, collection, options, limit, next)
+  const fetch = (): Promise<Answer | 'too large'> => fetchPage(deps, { collection, options, limit, next, signal })
+  let coming = fetch()
   for (;;) {
     const answer = await coming
     if (answer === 'too large') {
       limit = Math.ceil(limit / 2)
-      coming = fetchPage(deps, collection, options, limit, next)
+      coming = fetch()
       continue
     }
     next = continueOf(answer.text)
     if (options.pageSize === undefined) limit = nextLimit(limit, answer.text.length)
     // At most one page ahead, and asked for before this one is decoded.
-    if (next) coming = fetchPage(deps, collection, options, limit, next)
+    if (next) coming = fetch()
     // Its failure is thrown when its turn comes, not as one that nobody handles.
     coming.catch(() => undefined)
     const page = decodeList(answer)
@@ -38,22 +54,24 @@ export async function* listPages(deps: ListDeps, kind: Kind, options: ListOption
   }
 }
 
-const METADATA_ONLY = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json'
+export const METADATA_ONLY = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json'
 /** Lists shrink to a tenth, and packing costs the server less than sending the rest in the small pieces it sends. */
-const PACKED = { 'accept-encoding': 'gzip' }
+export const PACKED = { 'accept-encoding': 'gzip' }
 
-async function fetchPage(
-  deps: ListDeps,
-  collection: string,
-  options: ListOptions,
-  limit: number,
-  next: string | undefined,
-): Promise<Answer | 'too large'> {
+interface PageRequest {
+  readonly collection: string
+  readonly options: ListOptions
+  readonly limit: number
+  readonly next: string | undefined
+  readonly signal: AbortSignal
+}
+
+async function fetchPage(deps: ListDeps, { collection, options, limit, next, signal }: PageRequest): Promise<Answer | 'too large'> {
   const { labelSelector, fieldSelector } = options
   const resourceVersion = next ? undefined : options.resourceVersion
   const path = withQuery(collection, { limit, continue: next, labelSelector, fieldSelector, resourceVersion })
   try {
-    return await deps.send({ method: 'GET', path, headers: PACKED, ...(options.metadataOnly ? { accept: METADATA_ONLY } : {}) })
+    return await deps.send({ method: 'GET', path, headers: PACKED, signal, ...(options.metadataOnly ? { accept: METADATA_ONLY } : {}) })
   } catch (error) {
     if (limit > 1 && hasReason(error, 'AnswerTooLarge')) return 'too large'
     throw error
@@ -72,9 +90,12 @@ function decodeList(answer: Answer): unknown {
   return value
 }
 
-/** Items of a list carry no apiVersion and kind of their own. */
 function itemsOf(list: unknown, kind: Kind): KubeObject[] {
-  const items = (valueAt(list, 'items') ?? []) as KubeObject[]
+  return asKind((valueAt(list, 'items') ?? []) as KubeObject[], kind)
+}
+
+/** Items of a list carry no apiVersion and kind of their own. */
+export function asKind(items: KubeObject[], kind: Kind): KubeObject[] {
   for (const item of items) {
     item.apiVersion = kind.apiVersion
     item.kind = kind.kind

@@ -15,7 +15,10 @@ export interface Resource {
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>
 
 /** Path of all objects of a kind, of one namespace or, without it, of the whole cluster. */
-export function collectionPath(resource: Resource, namespace: string | undefined): string {
+export function collectionPath(
+  resource: Pick<Resource, 'group' | 'version' | 'plural' | 'namespaced'>,
+  namespace: string | undefined,
+): string {
   const root = `${resource.group === '' ? '/api' : '/apis'}/${apiVersionOf(resource.group, resource.version)}`
   if (!resource.namespaced || !namespace) return `${root}/${resource.plural}`
   return `${root}/namespaces/${segment(namespace)}/${resource.plural}`

@@ -122,7 +122,7 @@ test('a packed list is unpacked; one that unpacks to more than the bound is aske
   })
   const kube = open(config)
   expect((await kube.list(KIND, { labelSelector: 'good' })).items).toHaveLength(2)
-  expect(await errorOf(kube.list(KIND, { labelSelector: 'broken' }))).toMatchObject({ reason: 'Unreachable' })
+  expect(await errorOf(kube.list(KIND, { labelSelector: 'broken' }))).toMatchObject({ reason: 'BadAnswer' })
   expect((await kube.list(KIND, { labelSelector: 'bomb', pageSize: 4 })).items).toHaveLength(2)
   expect(asked).toEqual(['500', '500', '4', '2', '1'])
 })

@@ -5,12 +5,13 @@ import type { Dispatcher } from 'undici'
 import { type Answer, errorOfAnswer } from './answer-error.ts'
 import { KubeError } from './api-error.ts'
 import { Body } from './body.ts'
-import { createConnections } from './connections.ts'
+import { type Agents, createConnections } from './connections.ts'
 import type { Credentials } from './credentials.ts'
 import { type Deadline, startDeadline } from './deadline.ts'
 import { createExchanges } from './exchange.ts'
 import type { Gate } from './gate.ts'
 import type { Impersonation, KubeConfig } from './kube-config.ts'
+import { isPacked, unpack } from './unpack.ts'
 
 export interface Send {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -27,6 +28,8 @@ export interface Send {
   /** Called right before the bytes leave; a throw keeps them here. */
   guard?: (() => void) | undefined
   headers?: Record<string, string> | undefined
+  /** For `open`: this body has an end, so that the time limit covers it, and the gate is asked. */
+  ends?: boolean | undefined
 }
 
 export interface OpenAnswer {
@@ -39,7 +42,7 @@ export interface OpenAnswer {
 
 export interface Transport {
   send(request: Send): Promise<Answer>
-  /** For bodies without an end. The time limit covers the headers alone; the gate is not asked. */
+  /** For bodies that are read as they come. Where they have no end, the time limit covers the headers alone and the gate is not asked. */
   open(request: Send): Promise<OpenAnswer>
   close(): Promise<void>
 }
@@ -65,8 +68,8 @@ export function createTransport(deps: TransportDeps, options: TransportOptions):
   const exchanges = createExchanges(deps.signal)
 
   /** Everything that is known before the bytes leave. */
-  async function prepare(request: Send): Promise<{ agent: Dispatcher; call: Dispatcher.DispatchOptions }> {
-    const [agent, token] = await Promise.all([connections.agent(), deps.credentials.token()])
+  async function prepare(request: Send): Promise<{ agents: Agents; call: Dispatcher.DispatchOptions }> {
+    const [agents, token] = await Promise.all([connections.agents(), deps.credentials.token()])
     request.guard?.()
     const call = {
       origin,
@@ -77,7 +80,7 @@ export function createTransport(deps: TransportDeps, options: TransportOptions):
       headersTimeout: 0,
       bodyTimeout: 0,
     }
-    return { agent, call }
+    return { agents, call }
   }
 
   const what = (request: Send): string => `${request.method} ${deps.config.server}${request.path.split('?')[0]}`
@@ -98,9 +101,9 @@ export function createTransport(deps: TransportDeps, options: TransportOptions):
   }
 
   async function exchange(request: Send): Promise<Answer> {
-    const { agent, call } = await prepare(request)
+    const { agents, call } = await prepare(request)
     const timeoutMs = request.timeoutMs ?? options.timeoutMs
-    return exchanges.send(agent, call, {
+    return exchanges.send(agents.calls, call, {
       timeoutMs,
       bytesMax: options.answerBytesMax,
       signal: request.signal,
@@ -109,6 +112,7 @@ export function createTransport(deps: TransportDeps, options: TransportOptions):
         new KubeError(`${what(request)}: the answer is larger than ${options.answerBytesMax} bytes; ask for smaller pages`, {
           reason: 'AnswerTooLarge',
         }),
+      badPacking: (cause) => new KubeError(`${what(request)}: ${cause.message}`, { reason: 'BadAnswer', cause }),
     })
   }
 
@@ -123,26 +127,34 @@ export function createTransport(deps: TransportDeps, options: TransportOptions):
   }
 
   async function open(request: Send): Promise<OpenAnswer> {
+    const leave = request.ends ? await deps.gate.enter(request.signal) : () => undefined
     const deadline = startDeadline(request.timeoutMs ?? options.timeoutMs, [request.signal, deps.signal])
     try {
       const first = await begin(request, deadline)
       const { status, headers, body } = first.status === 401 ? await beginAgain(first, request, deadline) : first
-      if (status >= 300) await refuse(what(request), { status, headers, text: await readText(what(request), body, options.answerBytesMax) })
-      deadline.lift()
-      return { status, headers, body, close: () => closeBody(body, deadline) }
+      if (status >= 300)
+        await refuse(what(request), { status, headers, text: await readText(what(request), body, headers, options.answerBytesMax) })
+      if (!request.ends) deadline.lift()
+      const close = (): void => {
+        closeBody(body, deadline)
+        leave()
+      }
+      return { status, headers, body, close }
     } catch (error) {
       deadline.clear()
-      throw errorOfSend(what(request), deadline.timedOut ? timedOut(request, deadline, error) : error, [request.signal, deps.signal])
+      leave()
+      throw errorOfSend(what(request), error, [request.signal, deps.signal])
     }
   }
 
   async function begin(request: Send, deadline: Deadline): Promise<Begun> {
-    const { agent, call } = await prepare(request)
+    const { agents, call } = await prepare(request)
     const body = new Body()
-    const abort = (): void => body.close(deadline.signal.reason as Error)
+    const abort = (): void => body.close(deadline.timedOut ? timedOut(request, deadline) : (deadline.signal.reason as Error))
     if (deadline.signal.aborted) abort()
     else {
       deadline.signal.addEventListener('abort', abort, { once: true })
+      const agent = request.ends ? agents.calls : agents.watches
       agent.dispatch(call, body)
     }
     return { ...(await body.head), body }
@@ -155,8 +167,8 @@ export function createTransport(deps: TransportDeps, options: TransportOptions):
     return begin(request, deadline)
   }
 
-  const timedOut = (request: Send, deadline: Deadline, cause: unknown): KubeError =>
-    new KubeError(`${what(request)}: ${(deadline.signal.reason as Error).message}`, { reason: 'TimedOut', cause })
+  const timedOut = (request: Send, deadline: Deadline): KubeError =>
+    new KubeError(`${what(request)}: ${(deadline.signal.reason as Error).message}`, { reason: 'TimedOut' })
 
   return { send, open, close: () => connections.close() }
 }
@@ -194,7 +206,7 @@ function impersonationHeaders(as: Impersonation): Record<string, string | string
   }
 }
 
-async function readText(what: string, body: Body, bytesMax: number): Promise<string> {
+async function readText(what: string, body: Body, headers: Answer['headers'], bytesMax: number): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
   for await (const chunk of body) {
@@ -206,7 +218,8 @@ async function readText(what: string, body: Body, bytesMax: number): Promise<str
     }
     chunks.push(chunk)
   }
-  return Buffer.concat(chunks, bytes).toString('utf8')
+  const whole = Buffer.concat(chunks, bytes)
+  return (isPacked(headers) ? unpack(whole, bytesMax) : whole).toString('utf8')
 }
 
 /** Whoever aborted gets his own reason back; everything else becomes a KubeError. */

@@ -1,24 +1,26 @@
 // A watch as an async iterator: one HTTP answer without an end, one event per line. It follows one connection; healing is the informer's.
-import { errorOfStatus, notTheApiServer } from './answer-error.ts'
+import { notTheApiServer } from './answer-error.ts'
 import { KubeError } from './api-error.ts'
-import { isFields, textAt } from './fields.ts'
-import { decodeJson } from './json.ts'
+import type { CollectionResource } from './built-in-kinds.ts'
 import type { WatchEvent, WatchOptions } from './kube.ts'
 import { LineSplitter, LineTooLong } from './lines.ts'
-import type { Fields, Kind } from './object.ts'
-import { collectionPath, type Resource, withQuery } from './paths.ts'
+import type { Kind } from './object.ts'
+import { collectionPath, withQuery } from './paths.ts'
 import type { OpenAnswer } from './transport.ts'
+import { takeEvents } from './watch-event.ts'
 
 export interface WatchDeps {
   open(request: { method: 'GET'; path: string; accept?: string }): Promise<OpenAnswer>
-  resolve(): Promise<Resource>
+  resolve(): Promise<CollectionResource>
   lineBytesMax: number
 }
 
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json'
 
+/** Events that came together are taken together: by `onEvents` where the caller has it, else one after the other. */
 export async function* watchEvents(deps: WatchDeps, kind: Kind, options: WatchOptions): AsyncGenerator<WatchEvent> {
   const what = `watch ${kind.kind}`
+  const { onEvents } = options
   const path = withQuery(collectionPath(await deps.resolve(), options.namespace), queryOf(options))
   const answer = await deps.open({ method: 'GET', path, ...(options.metadataOnly ? { accept: METADATA_ONLY } : {}) })
   const idle = startIdleTimer(options.idleMs, answer)
@@ -28,7 +30,13 @@ export async function* watchEvents(deps: WatchDeps, kind: Kind, options: WatchOp
     options.onOpen?.()
     for (let chunks = await answer.body.take(); chunks; chunks = await answer.body.take()) {
       idle.touch()
-      for (const chunk of chunks) for (const line of lines.push(chunk)) yield eventOf(what, line, kind)
+      let taken: WatchEvent[] = []
+      const complete = chunks.length === 1 && chunks[0] ? lines.push(chunks[0]) : chunks.flatMap((chunk) => lines.push(chunk))
+      try {
+        takeEvents(what, complete, kind, onEvents ?? ((events) => void (taken = events)))
+      } finally {
+        yield* taken
+      }
     }
     if (lines.pendingBytes > 0) throw new KubeError(`${what}: the stream ended within an event`, { reason: 'Unreachable' })
   } catch (error) {
@@ -66,24 +74,6 @@ function startIdleTimer(idleMs: number | undefined, answer: OpenAnswer): { touch
       return expired
     },
   }
-}
-
-const TYPES: ReadonlySet<unknown> = new Set(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK'])
-
-function eventOf(what: string, line: string, kind: Kind): WatchEvent {
-  let event: unknown
-  try {
-    event = decodeJson(line)
-  } catch (cause) {
-    throw new KubeError(`${what}: an event of ${line.length} characters is not JSON`, { reason: 'BadAnswer', cause })
-  }
-  const { type, object } = isFields(event) ? event : ({} as Fields)
-  if (type === 'ERROR') throw errorOfStatus(what, object)
-  if (!TYPES.has(type) || !isFields(object) || !isFields(object['metadata']))
-    throw new KubeError(`${what}: ${JSON.stringify(textAt(event, 'type') ?? null)} is not an event we know`, { reason: 'BadAnswer' })
-  object['apiVersion'] = kind.apiVersion
-  object['kind'] = kind.kind
-  return event as WatchEvent
 }
 
 function errorOfStream(what: string, error: unknown, signal: AbortSignal | undefined): unknown {
