@@ -3,6 +3,7 @@
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { processorFlags } from '@brokkr/dataflow/operator/desired/deployment.ts'
 import { privateKafka, uniqueName } from '@brokkr/testing/kafka.ts'
 import { privatePostgres } from '@brokkr/testing/postgres.ts'
 import { Admin, Producer } from '@platformatic/kafka'
@@ -14,6 +15,8 @@ import { orderText, transformations } from './payload.ts'
 
 const count = Number(process.env['BENCH_MESSAGES'] ?? 200_000)
 const rounds = Number(process.env['BENCH_ROUNDS'] ?? 3)
+/** As a processor ships. */
+const flags = process.env['BENCH_FLAGS']?.split(' ').filter(Boolean) ?? processorFlags
 const program = await bundled()
 const dir = mkdtempSync(join(tmpdir(), 'bench-dataflow-'))
 const [kafka, postgres] = [await privateKafka(), await privatePostgres({ fsync: true })]
@@ -52,7 +55,7 @@ const ours = (spec: object, until?: number): Promise<Run> => {
   const name = uniqueName('flow')
   const file = join(dir, `${name}.json`)
   writeFileSync(file, JSON.stringify(spec))
-  return run([program('ours'), file, name, ...(until === undefined ? [] : [String(until)])])
+  return run([...flags, program('ours'), file, name, ...(until === undefined ? [] : [String(until)])])
 }
 const bare = (name: string, ...args: string[]): Promise<Run> => run([program(name), ...args])
 

@@ -18,7 +18,6 @@ export const recordsMax = 10_000
 export class Batcher {
   bounds: BatchBounds
   #items: Item[] = []
-  #head = 0
   #bytes = 0
   #firstAtMs = 0
 
@@ -27,7 +26,7 @@ export class Batcher {
   }
 
   get size(): number {
-    return this.#items.length - this.#head
+    return this.#items.length
   }
 
   get bytes(): number {
@@ -55,23 +54,17 @@ export class Batcher {
   /** The records of the next batch where that is a full one: whatever comes behind it will not change it. */
   nextFull(): Item[] | undefined {
     if (this.size === 0 || (this.size < this.#recordsMax && this.#bytes < this.bounds.bytes)) return undefined
-    return this.#items.slice(this.#head, this.#batchEnd())
+    return this.#items.slice(0, this.#batchEnd())
   }
 
   /** The next batch; at least one record, and with `keepsMessages` at least one whole message. */
   cut(nowMs: number): Item[] {
     const end = this.#batchEnd()
-    const batch = this.#items.slice(this.#head, end)
-    this.#head = end
+    const batch = this.#items.slice(0, end)
+    // What was cut off is held here no longer: payloads that wait beside it would outlive their write by thousands of records.
+    this.#items = this.#items.slice(end)
     for (const { bytes } of batch) this.#bytes -= bytes
     this.#firstAtMs = nowMs
-    if (this.#head === this.#items.length) {
-      this.#items = []
-      this.#head = 0
-    } else if (this.#head > 4096 && this.#head * 2 > this.#items.length) {
-      this.#items = this.#items.slice(this.#head)
-      this.#head = 0
-    }
     return batch
   }
 
@@ -80,9 +73,9 @@ export class Batcher {
   }
 
   #boundedEnd(): number {
-    const last = Math.min(this.#items.length, this.#head + this.#recordsMax)
-    let end = this.#head + 1
-    let bytes = this.#items[this.#head]?.bytes ?? 0
+    const last = Math.min(this.#items.length, this.#recordsMax)
+    let end = 1
+    let bytes = this.#items[0]?.bytes ?? 0
     while (end < last && bytes + this.#items[end]!.bytes <= this.bounds.bytes) {
       bytes += this.#items[end]!.bytes
       end += 1
@@ -93,8 +86,8 @@ export class Batcher {
   /** Back to the beginning of a message that would be cut in two, or forward to its end when it stands first. */
   #messageEnd(end: number): number {
     let at = end
-    while (at > this.#head && at < this.#items.length && this.#items[at]!.from === this.#items[at - 1]!.from) at -= 1
-    if (at > this.#head) return at
+    while (at > 0 && at < this.#items.length && this.#items[at]!.from === this.#items[at - 1]!.from) at -= 1
+    if (at > 0) return at
     at = end
     while (at < this.#items.length && this.#items[at]!.from === this.#items[at - 1]!.from) at += 1
     return at
@@ -102,17 +95,15 @@ export class Batcher {
 
   /** In front of what waits, in order. */
   putBack(items: readonly Item[]): void {
-    this.#items = [...items, ...this.#items.slice(this.#head)]
-    this.#head = 0
+    this.#items = [...items, ...this.#items]
     for (const { bytes } of items) this.#bytes += bytes
   }
 
   /** Takes out what belongs to partitions that were given back. */
   forget(): number {
-    const kept = this.#items.slice(this.#head).filter(({ from }) => !from.tracker.isForgotten)
+    const kept = this.#items.filter(({ from }) => !from.tracker.isForgotten)
     const gone = this.size - kept.length
     this.#items = kept
-    this.#head = 0
     this.#bytes = kept.reduce((sum, { bytes }) => sum + bytes, 0)
     return gone
   }

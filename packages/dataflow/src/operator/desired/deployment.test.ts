@@ -18,8 +18,8 @@ test('a processor is told its spec, its flow and how large its heap may be', () 
     command: ['brokkr', 'dataflow', 'processor'],
     args: ['--spec-path=/etc/dataflow/spec.json', '--namespace=shop', '--name=orders'],
   })
-  expect(rowsAt(containerOf(), 'env')).toContainEqual({ name: 'NODE_OPTIONS', value: '--max-old-space-size=307' })
-  expect(rowsAt(containerOf({ resources: {} }), 'env').map(({ name }) => name)).toEqual(['POD_NAME'])
+  expect(rowsAt(containerOf(), 'env')).toContainEqual({ name: 'NODE_OPTIONS', value: '--max-semi-space-size=8 --max-old-space-size=307' })
+  expect(rowsAt(containerOf({ resources: {} }), 'env')).toContainEqual({ name: 'NODE_OPTIONS', value: '--max-semi-space-size=8' })
 })
 
 test('a whole image wins over a version, a version over the tag of the standard image', () => {

@@ -53,7 +53,7 @@ function podSpec({ metadata: { name, namespace } }: KubeObject, flow: Flow, { im
         image: imageOf(flow, image),
         command: ['brokkr', 'dataflow', 'processor'],
         args: ['--spec-path=/etc/dataflow/spec.json', `--namespace=${namespace ?? ''}`, `--name=${name}`],
-        env: [{ name: 'POD_NAME', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } }, ...heapLimit(flow)],
+        env: [{ name: 'POD_NAME', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } }, nodeOptions(flow)],
         ports: [{ name: 'metrics', containerPort: port }],
         resources: flow.resources,
         startupProbe: probe('/readyz', 5, 60),
@@ -72,10 +72,14 @@ const probe = (path: string, periodSeconds: number, failureThreshold: number) =>
   failureThreshold,
 })
 
+/** What waits for a sink survives a collection of young objects, and would have that part of the heap grow to its largest size. */
+export const processorFlags = ['--max-semi-space-size=8'] as const
+
 /** The rest is for buffers, code and threads: a heap that grew up to the limit would have the pod killed. */
-function heapLimit({ resources }: Flow): { name: string; value: string }[] {
+function nodeOptions({ resources }: Flow): { name: string; value: string } {
   const bytes = parseQuantity(textAt(resources, 'limits', 'memory') ?? '')
-  return bytes === undefined ? [] : [{ name: 'NODE_OPTIONS', value: `--max-old-space-size=${Math.floor((bytes * 0.6) / 2 ** 20)}` }]
+  const limit = bytes === undefined ? [] : [`--max-old-space-size=${Math.floor((bytes * 0.6) / 2 ** 20)}`]
+  return { name: 'NODE_OPTIONS', value: [...processorFlags, ...limit].join(' ') }
 }
 
 /** A whole reference wins; a version replaces the tag alone. */

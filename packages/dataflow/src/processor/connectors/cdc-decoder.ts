@@ -6,8 +6,10 @@ import { type Change, type ChangeSettings, changesOf } from './cdc-changes.ts'
 import type { CdcProgress } from './cdc-progress.ts'
 import { type CdcPosition, compareCdc } from './cdc-state.ts'
 import type { Message } from './connector.ts'
-import { commitTime, decodePgoutput, type Lsn, lsnText, type PgMessage, type Relation } from './pgoutput.ts'
+import { commitTime, halvesText, type Lsn, lsnText, type PgMessage, type Relation } from './pgoutput.ts'
 import type { Frame } from './replication-stream.ts'
+
+type DataFrame = Extract<Frame, { kind: 'data' }>
 
 /** All changes are of one sequence. */
 export const cdcPartition = 'slot'
@@ -45,34 +47,31 @@ export class CdcDecoder {
     return this.#transaction !== undefined
   }
 
-  take(frame: Frame): Message[] {
-    if (frame.kind === 'data') return this.#apply(decodePgoutput(frame.bytes), frame.lsn)
-    if (this.#transaction === undefined) this.#deps.progress.keepalive(frame.walEnd)
-    return []
+  /** Adds the messages of a frame, none for most kinds. */
+  take(frame: Frame, messages: Message[]): void {
+    if (frame.kind === 'data') this.#apply(frame.message, frame.at, messages)
+    else if (this.#transaction === undefined) this.#deps.progress.keepalive(frame.walEnd)
   }
 
-  #apply(message: PgMessage, lsn: Lsn): Message[] {
+  #apply(message: PgMessage, at: DataFrame['at'], messages: Message[]): void {
     switch (message.kind) {
       case 'begin':
-        this.#begin(message)
-        return []
+        return this.#begin(message)
       case 'commit':
         this.#transaction = undefined
-        this.#deps.progress.commit(message.commitLsn, message.endLsn)
-        return []
+        return this.#deps.progress.commit(message.commitLsn, message.endLsn)
       case 'relation':
         this.#relations.set(message.relation.id, { relation: message.relation, isWanted: this.#isWanted(message.relation) })
-        return []
+        return
       case 'truncate':
-        this.#deps.dropped('truncate', message.relations.length)
-        return []
+        return this.#deps.dropped('truncate', message.relations.length)
       case 'other':
-        return []
+        return
       case 'insert':
       case 'update':
       case 'delete':
       default:
-        return this.#rows(message, lsn)
+        return this.#rows(message, at, messages)
     }
   }
 
@@ -85,24 +84,24 @@ export class CdcDecoder {
     return this.#deps.tables.includes(`${schema}.${table}`)
   }
 
-  #rows(message: Extract<PgMessage, { kind: 'insert' | 'update' | 'delete' }>, lsn: Lsn): Message[] {
+  #rows(message: Extract<PgMessage, { kind: 'insert' | 'update' | 'delete' }>, at: DataFrame['at'], messages: Message[]): void {
     const { settings, database } = this.#deps
     const transaction = this.#transaction
     const known = this.#relations.get(message.relation)
     if (transaction === undefined || known === undefined)
       throw new Error('pgoutput: a row outside of a transaction, or of an unknown table')
-    if (!known.isWanted) return []
-    const place = { lsn: lsnText(lsn), xid: transaction.xid, commitTime: transaction.time, isSnapshot: false, database }
-    return changesOf(message, known.relation, settings, place).flatMap((change) => this.#handOut(change, transaction))
+    if (!known.isWanted) return
+    const place = { lsn: halvesText(...at), xid: transaction.xid, commitTime: transaction.time, isSnapshot: false, database }
+    for (const change of changesOf(message, known.relation, settings, place)) this.#handOut(change, transaction, messages)
   }
 
-  #handOut(change: Change, transaction: Transaction): Message[] {
+  #handOut(change: Change, transaction: Transaction, messages: Message[]): void {
     const at = { e: this.#deps.era, l: transaction.lsn, n: transaction.number }
     transaction.number += 1
     this.#deps.progress.handedOut(transaction.commitLsn, at.n)
-    if (this.#handedOut !== undefined && compareCdc(at, this.#handedOut) <= 0) return []
+    if (this.#handedOut !== undefined && compareCdc(at, this.#handedOut) <= 0) return
     this.#handedOut = at
-    return [cdcMessage(change, at)]
+    messages.push(cdcMessage(change, at))
   }
 }
 

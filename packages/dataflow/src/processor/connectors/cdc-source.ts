@@ -10,7 +10,7 @@ import { rewound } from './cdc-rewind.ts'
 import { checkServer, ensurePublication, resolveTables } from './cdc-slot.ts'
 import { CdcStanding } from './cdc-standing.ts'
 import { type CdcPosition, compareCdc, printState } from './cdc-state.ts'
-import type { Batch, Budget, Lag, Position, Positions, Rewind, Source, SourceContext } from './connector.ts'
+import type { Batch, Budget, Lag, Message, Position, Positions, Rewind, Source, SourceContext } from './connector.ts'
 import { ConnectorError } from './connector.ts'
 import { type Lsn, lsnText, parseLsn } from './pgoutput.ts'
 import { clientConfig, connectPostgres } from './postgresql-client.ts'
@@ -129,7 +129,8 @@ export class CdcSource implements Source {
     while (!signal.aborted) {
       await budget.room(signal)
       const frames = await stream.next(signal)
-      const messages = frames.flatMap((frame) => decoder.take(frame))
+      const messages: Message[] = []
+      for (const frame of frames) decoder.take(frame, messages)
       standing.handedOut = decoder.handedOut
       standing.acknowledge()
       if (messages.length > 0) yield { messages }

@@ -159,14 +159,17 @@ class Reader {
   }
 
   tuple(): Value[] {
-    return Array.from({ length: bounded(this.uint16(), this) }, () => this.#value())
+    const count = bounded(this.uint16(), this)
+    const values: Value[] = []
+    for (let at = 0; at < count; at += 1) values.push(this.#value())
+    return values
   }
 
   #value(): Value {
-    const kind = this.character()
-    if (kind === 'n') return null
-    if (kind === 'u') return undefined
-    if (kind !== 't') throw new Error(`pgoutput: a value of kind ${JSON.stringify(kind)}`)
+    const kind = this.byte()
+    if (kind === 0x6e) return null
+    if (kind === 0x75) return undefined
+    if (kind !== 0x74) throw new Error(`pgoutput: a value of kind ${JSON.stringify(String.fromCharCode(kind))}`)
     const length = this.uint32()
     const start = this.#take(length)
     return this.#bytes.toString('utf8', start, start + length)
@@ -180,9 +183,10 @@ class Reader {
   }
 }
 
-/** By its two halves: printing numbers is faster than printing bigints, and every row has one. */
-export const lsnText = (lsn: Lsn): string => `${half(lsn >> 32n)}/${half(lsn & 0xffff_ffffn)}`
-const half = (bits: bigint): string => Number(bits).toString(16).toUpperCase()
+export const lsnText = (lsn: Lsn): string => halvesText(Number(lsn >> 32n), Number(lsn & 0xffff_ffffn))
+/** Every row has one, and reading and printing two numbers is faster than a bigint. */
+export const halvesText = (high: number, low: number): string => `${hex(high)}/${hex(low)}`
+const hex = (bits: number): string => bits.toString(16).toUpperCase()
 
 export function parseLsn(text: string): Lsn {
   const found = /^([0-9A-Fa-f]{1,8})\/([0-9A-Fa-f]{1,8})$/.exec(text)

@@ -2,7 +2,7 @@
 // while nobody takes anything. Status goes out on its own timer, also while reading is paused, and carries nothing but what was confirmed.
 import type { Socket } from 'node:net'
 import pg from 'pg'
-import { type Lsn, lsnText } from './pgoutput.ts'
+import { decodePgoutput, type Lsn, lsnText, type PgMessage } from './pgoutput.ts'
 import { quoted } from './sql.ts'
 
 export interface ReplicationOptions {
@@ -17,7 +17,8 @@ export interface ReplicationOptions {
   confirmed(): Lsn
 }
 export type Frame =
-  | { readonly kind: 'data'; readonly lsn: Lsn; readonly bytes: Buffer }
+  /** `at`: where in the log it stands, in the two halves that people write. */
+  | { readonly kind: 'data'; readonly at: readonly [high: number, low: number]; readonly message: PgMessage }
   | { readonly kind: 'keepalive'; readonly walEnd: Lsn }
 
 interface WireConnection extends NodeJS.EventEmitter {
@@ -107,20 +108,29 @@ export class ReplicationStream {
   }
 
   #take(chunk: Buffer): void {
-    if (this.#isClosed) return
+    if (this.#isClosed || this.#failure !== undefined) return
     const tag = chunk[0]
     if (tag === 0x77) {
-      // A copy: the driver writes over its buffer while frames wait here.
-      const bytes = Buffer.from(chunk.subarray(25))
-      this.#queue.push({ kind: 'data', lsn: chunk.readBigInt64BE(1), bytes })
-      this.#queued += bytes.length
-      if (this.#queued > queueBytesMax) this.#connection().stream.pause()
+      this.#takeData(chunk)
     } else if (tag === 0x6b) {
       // In the queue as well: it must not overtake the changes before it.
       this.#queue.push({ kind: 'keepalive', walEnd: chunk.readBigInt64BE(1) })
       if (chunk[17] === 1) this.sendStatus()
     } else this.#fail(new Error(`unknown replication message ${tag}`))
     this.#wake()
+  }
+
+  /** Decoded at once: the driver writes over its buffer, and a copy of every row would have to wait for the collector. */
+  #takeData(chunk: Buffer): void {
+    try {
+      const at = [chunk.readUInt32BE(1), chunk.readUInt32BE(5)] as const
+      this.#queue.push({ kind: 'data', at, message: decodePgoutput(chunk.subarray(25)) })
+    } catch (thrown) {
+      this.#fail(thrown as Error)
+      return
+    }
+    this.#queued += chunk.length
+    if (this.#queued > queueBytesMax) this.#connection().stream.pause()
   }
 
   #fail(error: Error): void {
