@@ -20,24 +20,24 @@ export async function curves(bench: Bench): Promise<void> {
     heartbeat: ({ fleet }) => heartbeat(fleet),
   }
   const histories = [1, 50, 250].map((objectsPerStack) => ({ name: `history of ${objectsPerStack}`, size: { ...base, objectsPerStack } }))
-  await curve(bench, histories, everyAgent)
+  if (isWanted('histories')) await curve(bench, histories, everyAgent)
   const fleets = [1_000, 10_000, 100_000].map((otherStacks) => ({
     name: `${otherStacks} stacks`,
     size: { ...base, objectsPerStack: 5, otherStacks },
   }))
-  await curve(bench, fleets, {
-    ...everyAgent,
-    'page of 100, 16 readers': (at) => pagesAround(bench, at, '/stacks?limit=100', at.size.otherStacks),
-  })
+  const pagesOfStacks: Calls[string] = (at) => pagesAround(bench, at, '/stacks?limit=100', at.size.otherStacks)
+  if (isWanted('fleets')) await curve(bench, fleets, { ...everyAgent, 'page of 100, 16 readers': pagesOfStacks })
   const revisions = [1_000, 10_000, 100_000].map((objectsPerStack) => ({
     name: `${objectsPerStack} objects`,
     size: { ...base, stacksPerAgent: 1, objectsPerStack, objectBytes: 200 },
   }))
-  await curve(bench, revisions, {
-    'page of 100, 16 readers': (at) =>
-      pagesAround(bench, at, `/stacks/${at.fleet.agents[0]!.stackIds[0]}/deployment-objects?limit=100`, at.size.objectsPerStack),
-  })
+  const pagesOfObjects: Calls[string] = (at) =>
+    pagesAround(bench, at, `/stacks/${at.fleet.agents[0]!.stackIds[0]}/deployment-objects?limit=100`, at.size.objectsPerStack)
+  if (isWanted('revisions')) await curve(bench, revisions, { 'page of 100, 16 readers': pagesOfObjects })
 }
+
+/** One curve at a time for whoever has little time. */
+const isWanted = (name: string): boolean => (process.env['BENCH_CURVES'] ?? name).split(',').includes(name)
 
 interface Standing {
   readonly name: string

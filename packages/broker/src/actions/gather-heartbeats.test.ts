@@ -57,12 +57,13 @@ test('heartbeats of one turn are each written, and each told of its own agent', 
   expect(await livenessOf(reachable)).toEqual({ k8s_reachable: false, k8s_api_latency_ms: 4, beat: true })
 })
 
-test('two of one agent in one turn are both written', async () => {
+test('two of one agent in one turn leave what they would leave one after the other', async () => {
   const id = await addAgent()
-  const more = { k8s_reachable: true, k8s_api_latency_ms: 9 }
-  const told = await Promise.all([writeSign(sql, signOf(id)), writeSign(sql, signOf(id, more)), writeSign(sql, signOf(await addAgent()))])
-  expect(told.every((seen) => seen?.is_connected)).toBe(true)
-  expect(await livenessOf(id)).toEqual({ ...more, beat: true })
+  const reachable = { k8s_reachable: true, k8s_api_latency_ms: 9 }
+  const signs = [signOf(id, { k8s_reachable: false, agent_version: '2.0.0' }), signOf(id, reachable), signOf(id), signOf(await addAgent())]
+  const told = await Promise.all(signs.map((sign) => writeSign(sql, sign)))
+  expect(told.map((seen) => seen?.has_news)).toEqual([true, true, true, false])
+  expect(await livenessOf(id)).toEqual({ ...reachable, beat: true })
 })
 
 test('nobody waits for a row that somebody holds but the agent whose row it is', async () => {

@@ -16,21 +16,33 @@ export type Seen = { readonly is_connected: boolean; readonly has_news: boolean 
 const batchMax = 100
 
 interface Waiting extends PromiseWithResolvers<Seen> {
-  readonly sign: Sign
+  sign: Sign
 }
-/** By database: those who share one share its round trips. Of one agent at most one waits here. */
+/** By database: those who share one share its round trips. */
 const waitingOn = new WeakMap<Sql, Map<string, Waiting>>()
 
 export async function writeSign(sql: Sql, sign: Sign): Promise<Seen> {
   let waiting = waitingOn.get(sql)
   if (waiting === undefined) waitingOn.set(sql, (waiting = new Map()))
-  // Two of one agent cannot stand in one statement: the second one goes by itself.
-  if (waiting.has(sign.agent_id)) return agents.recordHeartbeat(sql, sign)
+  const earlier = waiting.get(sign.agent_id)
+  if (earlier !== undefined) {
+    earlier.sign = bothOf(earlier.sign, sign)
+    return earlier.promise
+  }
   const own: Waiting = { ...Promise.withResolvers<Seen>(), sign }
   waiting.set(sign.agent_id, own)
   if (waiting.size === 1) setImmediate(flush, sql)
   return own.promise
 }
+
+/** What two heartbeats of one agent leave behind, written one after the other. */
+const bothOf = (first: Sign, second: Sign): Sign => ({
+  agent_id: first.agent_id,
+  ...(second.k8s_reachable === null ? clusterOf(first) : clusterOf(second)),
+  agent_version: second.agent_version ?? first.agent_version,
+  facts: second.facts ?? first.facts,
+})
+const clusterOf = ({ k8s_reachable, k8s_api_latency_ms }: Sign) => ({ k8s_reachable, k8s_api_latency_ms })
 
 function flush(sql: Sql): void {
   const all = [...(waitingOn.get(sql)?.values() ?? [])]

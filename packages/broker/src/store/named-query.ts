@@ -42,6 +42,7 @@ export class NamedQuery implements pg.Submittable {
   #isSent = false
 
   constructor({ name, text, values }: Named, begins = false) {
+    if (name === '') throw new Error('a statement needs a name: its columns are kept under it')
     this.name = name
     this.text = text
     this.#values = wireValuesOf(values)

@@ -1,5 +1,5 @@
 // The kept counts of stacks against a recount from the pairs, after histories one by one and at once.
-import { randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { systemClock } from '@brokkr/runtime/clock.ts'
 import { database } from '@brokkr/testing/postgres.ts'
 import { size } from '@brokkr/testing/sizes.ts'
@@ -38,7 +38,7 @@ beforeAll(async () => {
 
 let count = 0
 const unique = (word: string) => `${word}-${(count += 1)}`
-const exec = (text: string, values: unknown[] = []) => sql.query({ name: '', text, values })
+const exec = (text: string, values: unknown[] = []) => sql.query({ name: hash('sha256', text).slice(0, 32), text, values })
 
 interface World {
   readonly label: string
@@ -181,9 +181,8 @@ test('after histories that cross each other too, and none of them locks another 
 
 test('a recount finds what went around the triggers and mends it', async () => {
   const world = await makeWorld(1, 1)
-  await exec(
-    `alter table stack_summary disable trigger user; update stack_summary set total = 7, healthy = 3 where stack_id = '${world.stacks[0]}'`,
-  )
+  await exec('alter table stack_summary disable trigger user')
+  await exec('update stack_summary set total = 7, healthy = 3 where stack_id = $1', [world.stacks[0]])
   expect(await stackSummary.differences(sql, { limit: 10 })).toHaveLength(1)
   await stackSummary.mend(sql, {})
   expect(await stackSummary.differences(sql, { limit: 10 })).toEqual([])

@@ -11,6 +11,7 @@ import { submitDeploymentObject } from '../actions/submit-deployment-object.ts'
 import { systemActor } from '../domain/actor.ts'
 import { createSeal } from '../seal.ts'
 import { type Database, openDatabase } from '../store/db.ts'
+import { NamedQuery } from '../store/named-query.ts'
 
 export interface OneAction {
   readonly url: string
@@ -55,13 +56,16 @@ export async function runAction(input: OneAction): Promise<void> {
 
 /** Below the pool, so that what opens and ends a transaction is counted like what stands in it. */
 function countStatements(underCrash: UnderCrash): void {
-  const send: (...values: unknown[]) => unknown = Reflect.get(pg.Client.prototype, 'query')
-  const counted = function (this: pg.Client, ...values: unknown[]): unknown {
-    const [query] = values as [string | { name: string }]
-    const name = typeof query === 'string' ? query : query.name
-    return underCrash({ [name]: () => send.apply(this, values) }, 'wire')[name]!()
-  }
-  Reflect.set(pg.Client.prototype, 'query', counted)
+  const counted = (name: string, send: () => unknown): unknown => underCrash({ [name]: send }, 'wire')[name]!()
+  const run: (this: NamedQuery, ...values: unknown[]) => unknown = Reflect.get(NamedQuery.prototype, 'run')
+  Reflect.set(NamedQuery.prototype, 'run', function (this: NamedQuery, ...values: unknown[]): unknown {
+    return counted(this.name, () => run.apply(this, values))
+  })
+  const query: (...values: unknown[]) => unknown = Reflect.get(pg.Client.prototype, 'query')
+  Reflect.set(pg.Client.prototype, 'query', function (this: pg.Client, ...values: unknown[]): unknown {
+    const [text] = values
+    return typeof text === 'string' ? counted(text, () => query.apply(this, values)) : query.apply(this, values)
+  })
 }
 
 if (import.meta.main) {
