@@ -57,8 +57,8 @@ export async function runAction(input: OneAction): Promise<void> {
 /** Below the pool, so that what opens and ends a transaction is counted like what stands in it. */
 function countStatements(underCrash: UnderCrash): void {
   const counted = (name: string, send: () => unknown): unknown => underCrash({ [name]: send }, 'wire')[name]!()
-  const run: (this: NamedQuery, ...values: unknown[]) => unknown = Reflect.get(NamedQuery.prototype, 'run')
-  Reflect.set(NamedQuery.prototype, 'run', function (this: NamedQuery, ...values: unknown[]): unknown {
+  const run: (this: NamedQuery, ...values: Parameters<NamedQuery['run']>) => unknown = Reflect.get(NamedQuery.prototype, 'run')
+  Reflect.set(NamedQuery.prototype, 'run', function (this: NamedQuery, ...values: Parameters<NamedQuery['run']>): unknown {
     return counted(this.name, () => run.apply(this, values))
   })
   const query: (...values: unknown[]) => unknown = Reflect.get(pg.Client.prototype, 'query')
