@@ -4,7 +4,7 @@ import { type Endpoint, fillPath } from '@brokkr/contract/endpoint.ts'
 import { type EndpointName, endpoints } from '@brokkr/contract/endpoints.ts'
 import type { Random } from './fuzz-random.fixture.ts'
 import type { FuzzWorld, Spare } from './fuzz-world.fixture.ts'
-import { callers, permissions } from './permissions.fixture.ts'
+import { type CallerName, callers, permissions } from './permissions.fixture.ts'
 
 export interface FuzzRequest {
   readonly name: EndpointName
@@ -29,12 +29,17 @@ const spareOf: Partial<Record<EndpointName, Spare>> = {
   revokeAdminPak: 'adminPak',
 }
 
+/** An agent may register itself, but only with who invited it. */
+const isUninvited = (name: EndpointName, caller: CallerName): boolean => name === 'registerAgent' && caller === 'foreignAgent'
+
 /** Everything about it is right: somebody who may call, things that exist, a body that fits. */
 export async function validRequest(world: FuzzWorld, random: Random, name: EndpointName): Promise<FuzzRequest> {
   const endpoint: Endpoint = endpoints[name]
   const kind = spareOf[name]
   const spare = kind === undefined ? null : await world.spare(kind)
-  const allowed = callers.filter((one, n) => permissions[name][n] === 'ok' && (spare === null || one === 'admin'))
+  const allowed = callers.filter(
+    (one, n) => permissions[name][n] === 'ok' && (spare === null || one === 'admin') && !isUninvited(name, one),
+  )
   const credential = allowed.length === 0 ? await world.session() : { authorization: `Bearer ${world.paks[random.pick(allowed)]}` }
   // A stack and its own object.
   const which = random.int(world.stackIds.length)

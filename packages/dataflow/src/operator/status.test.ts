@@ -5,7 +5,7 @@ import { emptyDatabase } from '@brokkr/testing/postgres.ts'
 import { logLine } from '@brokkr/testing/program.ts'
 import { askServers } from '@brokkr/testing/servers-client.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { kafkaSetup } from '../processor/test-parts/kafka-setup.ts'
 import { type RealProcessor, startProcessor } from '../processor/test-parts/real-flow.ts'
 import { readProgress } from './progress.ts'
@@ -14,7 +14,8 @@ import { type ObservedStatus, observedStatus, staleMs } from './status.ts'
 const limits = { limitMs: 180_000 }
 const timeoutMs = 600_000
 const kills = 3
-const rowsMax = 9_000
+/** So many rows wait for the processor while it is killed: it is always under load. */
+const rowsAhead = 3_000
 const names = ['readCount', 'processedCount', 'writtenCount', 'droppedCount', 'errorCount'] as const
 
 /** Keeps a status up to date from what the processor of the moment says, and looks at every change. */
@@ -79,9 +80,11 @@ test(
     }
 
     const writer = await database.connect()
-    const loading = load((from, to) =>
-      writer.query(`insert into events (id, n) select id, case id % 10 when 0 then 'drop' when 1 then 'x' else id::text end
-        from generate_series(${from}, ${to}) id`),
+    const loading = load(
+      (from, to) =>
+        writer.query(`insert into events (id, n) select id, case id % 10 when 0 then 'drop' when 1 then 'x' else id::text end
+          from generate_series(${from}, ${to}) id`),
+      () => observer.status.processedCount ?? 0,
     )
     let processor = await start()
     for (let kill = 0; kill < kills; kill += 1) {
@@ -90,12 +93,12 @@ test(
       await processor.kill('SIGKILL')
       processor = await start()
     }
-    await loading
-    await seen('everything', ({ processedCount }) => (processedCount ?? 0) >= rowsMax, processor)
+    const rows = await loading.end()
+    await seen('everything', ({ processedCount }) => (processedCount ?? 0) >= rows, processor)
     expect(observer.falls).toEqual([])
     // Counters are saved with the position they belong to: three kills neither lost nor doubled one.
-    expect(observer.status).toMatchObject({ processedCount: rowsMax, droppedCount: rowsMax / 10, errorCount: rowsMax / 10 })
-    expect((await client.query('select count(*)::int as n from target')).rows).toEqual([{ n: (rowsMax * 8) / 10 }])
+    expect(observer.status).toMatchObject({ processedCount: rows, droppedCount: rows / 10, errorCount: rows / 10 })
+    expect((await client.query('select count(*)::int as n from target')).rows).toEqual([{ n: (rows * 8) / 10 }])
     expect(observer.condition('Flowing')).toMatchObject({ status: 'True' })
     expect(observer.status.progress).toMatchObject({ stale: false })
 
@@ -115,9 +118,27 @@ test(
   timeoutMs,
 )
 
-/** Rows as fast as the table takes them, in transactions of a hundred. */
-async function load(insert: (from: number, to: number) => Promise<unknown>): Promise<void> {
-  for (let at = 0; at < rowsMax; at += 100) await insert(at, at + 99)
+/** Rows in transactions of a hundred, always some thousands ahead of what was done; `end` tells how many there are. */
+function load(insert: (from: number, to: number) => Promise<unknown>, done: () => number): { end(): Promise<number> } {
+  const over = new AbortController()
+  let rows = 0
+  const loading = (async () => {
+    while (!over.signal.aborted) {
+      await waitFor('room for more', () => over.signal.aborted || rows - done() < rowsAhead, { ...limits, everyMs: 10 })
+      await insert(rows, rows + 99)
+      rows += 100
+    }
+    return rows
+  })()
+  // Told to whoever ends it.
+  loading.catch(() => undefined)
+  onTestFinished(() => over.abort())
+  return {
+    end: () => {
+      over.abort()
+      return loading
+    },
+  }
 }
 
 test('of several processors the furthest tells the counts, all of them the rest', () => {
