@@ -1,4 +1,4 @@
-// Many agents: one stack that all of them follow, what an idle stream costs, everybody at once without and with a cursor, and what the
+// Many agents: what an idle stream costs, everybody at once without and with a cursor, and what the
 // feed costs those who write.
 import { type Fleet, fill } from '../broker/fill.ts'
 import { cpuNsOf } from '../cpu.ts'
@@ -6,55 +6,6 @@ import { percentile, residentMib, tell } from '../figures.ts'
 import { type Bench, channel, scaled, startReaders, write } from './parts.ts'
 
 const bare = (agents: Fleet['agents']) => agents.map(({ id, pak }) => ({ id, pak }))
-
-/** One stack, all agents: frames per second of the broker's own CPU. */
-export async function fanOut({ postgres, ours }: Bench): Promise<void> {
-  const database = await postgres.database()
-  const broker = await ours.start(database.url)
-  const fleet = await fill(database.url, ours.encryptionKey, {
-    agents: scaled(5000),
-    stacksPerAgent: 0,
-    objectsPerStack: 1,
-    otherStacks: 1,
-    objectBytes: 500,
-  })
-  const client = await database.connect()
-  const { rows } = await client.query<{ id: string }>('select id from stacks limit 1')
-  const stackId = rows[0]!.id
-  await client.query('insert into agent_targets (id, agent_id, stack_id, explicit) select gen_random_uuid(), id, $1, true from agents', [
-    stackId,
-  ])
-  await client.end()
-  const readers = await startReaders({ port: broker.port, agents: bare(fleet.agents), pollMs: null })
-  await readers.report()
-  const lastMs: number[] = []
-  const before = cpuNsOf(broker.pid)
-  const rounds = 20
-  for (let round = 0; round < rounds; round += 1) {
-    const { commits } = await write({
-      databaseUrl: database.url,
-      encryptionKey: ours.encryptionKey,
-      stackIds: [stackId],
-      perSecond: 10,
-      seconds: 0.15,
-      connections: 1,
-      channel,
-    })
-    await new Promise((resolve) => setTimeout(resolve, 500))
-    const { sightings } = await readers.report()
-    const [, rev, atNs] = commits.at(-1)!
-    const seen = sightings.filter(([, seenRev]) => seenRev >= rev)
-    if (seen.length !== fleet.agents.length) throw new Error(`${fleet.agents.length - seen.length} agents missed revision ${rev}`)
-    lastMs.push(Math.max(...seen.map(([, , ns]) => ns - atNs)) / 1e6)
-  }
-  const cpuSeconds = (cpuNsOf(broker.pid) - before) / 1e9
-  tell(
-    `one stack, ${fleet.agents.length} agents: the last has it`,
-    `p50 ${percentile(lastMs, 0.5).toFixed(0)} ms · max ${Math.max(...lastMs).toFixed(0)} ms · ${((rounds * fleet.agents.length) / cpuSeconds).toFixed(0)} frames per second of CPU · missing 0`,
-  )
-  await readers.quit()
-  await broker.kill()
-}
 
 /** [S14] Memory and CPU of idle streams; everybody without a cursor, then everybody with one. */
 export async function idle({ postgres, ours }: Bench): Promise<void> {

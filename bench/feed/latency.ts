@@ -1,18 +1,10 @@
 // [S2] Commit → agent with many streams and an open-loop writer, beside the bare feed and beside the same fleet polling; then how many
 // changes a second each of them carries.
-import { join } from 'node:path'
-import { freePort } from '@brokkr/local/free-ports.ts'
-import { type ProgramProcess, startProgram } from '@brokkr/testing/program.ts'
-import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { type Fleet, fill } from '../broker/fill.ts'
 import { cpuNsOf } from '../cpu.ts'
 import { percentile, tell } from '../figures.ts'
+import { type Measured, startBare } from './bare.ts'
 import { type Bench, channel, delays, scaled, shown, startReaders, write } from './parts.ts'
-
-interface Measured {
-  readonly program: ProgramProcess
-  readonly port: number
-}
 
 export async function latency({ postgres, ours }: Bench): Promise<void> {
   const streams = scaled(5000)
@@ -68,20 +60,6 @@ async function polling(fleet: Fleet, { port }: Measured, order: Omit<Parameters<
   await settled()
   tell(`${some.length} agents polling every second`, shown(delays(written.commits, (await readers.report()).sightings)))
   await readers.quit()
-}
-
-async function startBare(databaseUrl: string, encryptionKey: string): Promise<Measured> {
-  const port = await freePort()
-  const args = [databaseUrl, String(port), encryptionKey, channel]
-  const program = await startProgram({
-    name: 'bare',
-    main: join(import.meta.dirname, '../bare/feed.ts'),
-    nodeFlags: ['--max-semi-space-size=8'],
-    args,
-    env: {},
-  })
-  await waitFor('the bare feed is ready', () => program.text().includes('ready'))
-  return { program, port }
 }
 
 /** Longer than anything that still comes; what has not come then is missing. */

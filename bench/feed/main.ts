@@ -3,7 +3,8 @@
 import { privatePostgres } from '@brokkr/testing/postgres.ts'
 import { prepareOurs } from '../broker/servers.ts'
 import { tell } from '../figures.ts'
-import { fanOut, idle, writes } from './crowd.ts'
+import { idle, writes } from './crowd.ts'
+import { fanOut } from './fan-out.ts'
 import { latency } from './latency.ts'
 
 const parts = { latency, fanOut, idle, writes }
