@@ -28,6 +28,14 @@ export interface ContentLimits {
 
 export const wireFrame = (frame: Frame): WireFrame => ({ type: frame.type, line: Buffer.from(`${JSON.stringify(frame)}\n`) })
 
+let lastBookmark = { cursor: '', frame: wireFrame({ type: 'bookmark', cursor: '' }) }
+
+/** One batch has one cursor: its frame is made once for all streams. */
+export function bookmarkFrame(cursor: string): WireFrame {
+  if (lastBookmark.cursor !== cursor) lastBookmark = { cursor, frame: wireFrame({ type: 'bookmark', cursor }) }
+  return lastBookmark.frame
+}
+
 /** Tells two states of one stack apart: another object at the same rev is another state. */
 export const markOf = ({ rev, sequence_id, drift }: StackState): string => `${rev} ${sequence_id ?? '-'} ${drift}`
 

@@ -62,7 +62,7 @@ async function listenUntilLost(deps: ListenerDeps, signal: AbortSignal, setUp: (
   client.on('error', () => lost.abort())
   client.on('end', () => lost.abort())
   client.on('notification', ({ payload }) => {
-    // The payload is compared with our own process id and used for nothing else.
+    // The payload is compared with our own process id and used for nothing else: what this process committed has woken it already.
     if (payload === deps.processId) heard()
     else deps.onWake()
   })
@@ -86,12 +86,12 @@ async function listenUntilLost(deps: ListenerDeps, signal: AbortSignal, setUp: (
 }
 
 /** wakeFeed: at most one NOTIFY in flight per process; calls meanwhile share the next one. */
-export function createWaker(deps: { sql: Sql; log: Log; channel: string; onWake: () => void }): () => void {
+export function createWaker(deps: Pick<ListenerDeps, 'sql' | 'log' | 'channel' | 'processId' | 'onWake'>): () => void {
   let state: 'idle' | 'sending' | 'again' = 'idle'
   const send = async (): Promise<void> => {
     state = 'sending'
     try {
-      await changeLog.notify(deps.sql, { channel: deps.channel, payload: '' })
+      await changeLog.notify(deps.sql, { channel: deps.channel, payload: deps.processId })
     } catch (error) {
       deps.log.debug('feed notify failed; the poll finds it', { error: error as Error })
     }

@@ -70,16 +70,17 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       const adopted = waiting.filter((stream) => stream.state === 'starting')
       waiting = []
       for (const stream of adopted) takeOver(stream, matched)
+      const touched = () => new Set([...matched.pairs.keys(), ...matched.looks.keys(), ...followersOf(deps, matched.stacks), ...adopted])
       try {
         await deliver(deps, matched)
       } catch (error) {
+        for (const stream of touched()) stream.flush()
         // The cursor stays where it was, so these rows come again; what streams noted must come again with them.
         for (const stream of adopted) putBack(stream, matched)
         waiting.push(...adopted)
         throw error
       }
-      const touched = new Set([...matched.pairs.keys(), ...matched.looks.keys(), ...followersOf(deps, matched.stacks), ...adopted])
-      for (const stream of touched) stream.bookmark(read.cursorText, read.cursor)
+      for (const stream of touched()) stream.bookmark(read.cursorText, read.cursor)
       tellWritten(deps, rows, matched, read)
       deps.onPublished(read)
     },

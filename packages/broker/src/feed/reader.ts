@@ -48,6 +48,9 @@ export interface ReaderDeps {
   readonly onPolled: (poll: { byTimer: boolean; rows: number; seconds: number }) => void
 }
 
+/** A change waits for at most this long because of the one before it. */
+const restMaxMs = 10
+
 /** Made once: without a reason every wake-up would make an exception with its stack, for every commit of this process. */
 const news = new Error('woken')
 
@@ -57,6 +60,7 @@ export function startReader(deps: ReaderDeps): FeedReader {
   let view: FeedView | null = null
   let failures = 0
   let checkedAtMs = Number.NEGATIVE_INFINITY
+  let tookMs = 0
   let isWoken = false
   let isDoubted = false
   let wakeSleeper: () => void = () => undefined
@@ -88,7 +92,8 @@ export function startReader(deps: ReaderDeps): FeedReader {
           continue
         }
         view = polled.view
-        deps.onPolled({ byTimer, rows: polled.rows, seconds: (deps.clock.monotonicMs() - startedMs) / 1000 })
+        tookMs = deps.clock.monotonicMs() - startedMs
+        deps.onPolled({ byTimer, rows: polled.rows, seconds: tookMs / 1000 })
         failures = 0
       } catch (error) {
         failures += 1
@@ -102,9 +107,9 @@ export function startReader(deps: ReaderDeps): FeedReader {
     await client?.end().catch(() => undefined)
   })()
 
-  /** At least a millisecond between polls, so that a burst of commits is read in batches. */
+  /** A rest as long as the last poll, so that under load commits are read in larger batches instead of by more polls. */
   async function pause(failed: number): Promise<void> {
-    await deps.clock.sleep(1)
+    await deps.clock.sleep(Math.min(restMaxMs, Math.max(1, Math.round(tookMs))))
     if (isWoken && failed === 0) return
     const delayMs = failed === 0 ? jittered(deps.pollMs(), 0.2) : backoffDelayMs({ baseMs: 250, maxMs: 5000, jitter: 'equal' }, failed)
     const woken = new AbortController()

@@ -19,11 +19,17 @@ export function createStreamMetrics(metrics: Metrics, gauges: StreamGauges): Str
   const starts = metrics.counter('brokkr_stream_starts_total', 'Streams that began, and why with a snapshot', ['mode', 'reason'])
   const closes = metrics.counter('brokkr_stream_closes_total', 'Streams that ended', ['reason'])
   const frames = metrics.counter('brokkr_stream_frames_total', 'Frames written', ['type'])
+  // Every frame to every agent is counted, so counting is one addition; the scrape is told the sum.
+  const written = new Map<string, number>()
+  metrics.beforeScrape(() => {
+    for (const [type, count] of written) frames.inc({ type }, count)
+    written.clear()
+  })
   refreshGauges(metrics, gauges)
   return {
     started: (mode, reason) => starts.inc({ mode, reason: reason === null ? 'none' : knownReasons.has(reason) ? reason : 'other' }),
     closed: (reason) => closes.inc({ reason }),
-    frame: (type) => frames.inc({ type }),
+    frame: (type) => void written.set(type, (written.get(type) ?? 0) + 1),
   }
 }
 

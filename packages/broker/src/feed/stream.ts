@@ -4,7 +4,8 @@ import type { ServerResponse } from 'node:http'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import { covers, type Snapshot } from './cursor.ts'
 import { contentTypes, type Form, inForm, sseRetry } from './form.ts'
-import { type WireFrame, wireFrame } from './frames.ts'
+import { bookmarkFrame, type WireFrame, wireFrame } from './frames.ts'
+import { Outlet } from './outlet.ts'
 
 export type ByeReason = 'drain' | 'lifetime' | 'slow' | 'revoked' | 'epoch' | 'stale' | 'overloaded'
 export type CloseReason = ByeReason | 'gone' | 'polled'
@@ -25,12 +26,16 @@ export interface StreamOptions {
   readonly onClosed: (reason: CloseReason) => void
 }
 
+/** One write at most, but for the frame that goes over it. */
+const writeBytes = 64 * 1024
+
 export class FrameStream {
   state: 'starting' | 'live' | 'closed' = 'starting'
   /** The snapshot the stream started from; no bookmark older than it may be sent. */
   startedAt: Snapshot | null = null
   readonly openedAtMs: number
   readonly #response: ServerResponse
+  readonly #outlet: Outlet
   readonly #clock: Clock
   readonly #options: StreamOptions
   readonly #queue = new Map<string, WireFrame>()
@@ -45,12 +50,12 @@ export class FrameStream {
 
   constructor(response: ServerResponse, clock: Clock, options: StreamOptions) {
     this.#response = response
+    this.#outlet = new Outlet(response, options.form, () => this.#drained())
     this.#clock = clock
     this.#options = options
     this.openedAtMs = clock.monotonicMs()
     this.#lastWriteMs = this.openedAtMs
     response.on('close', () => this.#finish('gone'))
-    response.on('drain', () => this.#drained())
     response.on('error', () => this.#finish('gone'))
   }
 
@@ -81,26 +86,28 @@ export class FrameStream {
     if (!this.#send(frame) && this.state !== 'closed') await this.#untilDrained()
   }
 
-  /** The latest frame of a key wins; a key that was queued moves to the end, so that frames keep the order of their loads. */
+  /**
+   * The latest frame of a key wins; a key that was queued moves to the end, so that frames keep the order of their loads. What is
+   * queued leaves with the bookmark that follows it (or with `flush`): frames of one moment are one write.
+   */
   queue(key: string, frame: WireFrame): void {
     if (this.state === 'closed') return
     this.#hasNews = true
     this.#queuedBytes += frame.line.length - (this.#queue.get(key)?.line.length ?? 0)
     this.#queue.delete(key)
     this.#queue.set(key, frame)
-    this.#flush()
-    const { queueKeys, queueBytes } = this.#options.limits
-    if (this.#queue.size > queueKeys || this.#queuedBytes > queueBytes) this.end('slow', 0)
+    if (!this.#isFull()) return
+    this.flush()
+    if (this.#isFull()) this.end('slow', 0)
   }
 
   /** Offers a cursor; it is written when everything queued before it has been written. */
   bookmark(cursor: string, at: Snapshot): void {
-    if (this.state !== 'live') return
-    if (this.startedAt !== null && !covers(at, this.startedAt)) return
-    if (this.#written === cursor && !this.isPollOver()) return
-    this.startedAt = null
-    this.#bookmark = cursor
-    this.#flush()
+    if (this.#takes(cursor, at)) {
+      this.startedAt = null
+      this.#bookmark = cursor
+    }
+    this.flush()
   }
 
   /** Called now and then: ends what is over or slow, says that we are here when nothing was written for a while. */
@@ -150,28 +157,56 @@ export class FrameStream {
     this.#queuedBytes = 0
   }
 
-  #flush(): void {
+  /** Writes what is queued, and the bookmark that waits for it, as far as the socket takes it. */
+  flush(): void {
     while (this.#blockedSinceMs === null && this.state !== 'closed') {
-      const next = this.#queue.entries().next()
-      if (next.done) break
-      const [key, frame] = next.value
-      this.#queue.delete(key)
-      this.#queuedBytes -= frame.line.length
-      this.#send(frame)
+      const frames = this.#takeFrames()
+      const cursor = this.#queue.size === 0 ? this.#bookmark : null
+      if (cursor !== null) frames.push(bookmarkFrame(cursor))
+      if (frames.length === 0) return
+      this.#sendAll(frames)
+      if (cursor !== null) this.#bookmarked(cursor)
     }
-    if (this.#queue.size === 0 && this.#blockedSinceMs === null && this.state !== 'closed') this.#writeBookmark()
   }
 
-  #writeBookmark(): void {
-    if (this.#bookmark === null) return
-    const cursor = this.#bookmark
+  /** The oldest of the queue, as many as make a good write. */
+  #takeFrames(): WireFrame[] {
+    const frames: WireFrame[] = []
+    let bytes = 0
+    for (const [key, frame] of this.#queue) {
+      this.#queue.delete(key)
+      frames.push(frame)
+      bytes += frame.line.length
+      if (bytes >= writeBytes) break
+    }
+    this.#queuedBytes -= bytes
+    return frames
+  }
+
+  #bookmarked(cursor: string): void {
     this.#bookmark = null
     this.#written = cursor
-    this.#send(wireFrame({ type: 'bookmark', cursor }))
     if (this.#endsWithRetryMs !== null) this.end('drain', this.#endsWithRetryMs)
     if (this.#options.pollEndsAtMs === null || !(this.#hasNews || this.isPollOver())) return
     this.#response.end()
     this.#finish('polled')
+  }
+
+  #takes(cursor: string, at: Snapshot): boolean {
+    if (this.state !== 'live') return false
+    if (this.startedAt !== null && !covers(at, this.startedAt)) return false
+    return this.#written !== cursor || this.isPollOver()
+  }
+
+  #isFull(): boolean {
+    const { queueKeys, queueBytes } = this.#options.limits
+    return this.#queue.size > queueKeys || this.#queuedBytes > queueBytes
+  }
+
+  #sendAll(frames: readonly WireFrame[]): void {
+    this.#lastWriteMs = this.#clock.monotonicMs()
+    for (const frame of frames) this.#options.onFrame(frame.type)
+    if (!this.#outlet.write(frames)) this.#blockedSinceMs ??= this.#lastWriteMs
   }
 
   #send(frame: WireFrame): boolean {
@@ -185,7 +220,7 @@ export class FrameStream {
 
   #drained(): void {
     this.#blockedSinceMs = null
-    this.#flush()
+    this.flush()
   }
 
   #untilDrained(): Promise<void> {
@@ -203,6 +238,7 @@ export class FrameStream {
   #finish(reason: CloseReason): void {
     if (this.state === 'closed') return
     this.state = 'closed'
+    this.#outlet.forget()
     this.forget()
     this.#options.onClosed(reason)
   }

@@ -8,8 +8,9 @@ export const worstHealth = (counts: string): string => `
   case when ${counts}.failing > 0 then 'failing' when ${counts}.degraded > 0 then 'degraded'
        when ${counts}.total = 0 or ${counts}.healthy < ${counts}.total then 'unknown' else 'healthy' end`
 
-export const sums = `
-  coalesce(sum(m.total), 0)::int as total, coalesce(sum(m.current), 0)::int as current, coalesce(sum(m.failed), 0)::int as failed,
+/** The rows `m` of one stack together; `current` counts only where the row has followed the stack's head, as it does with reports. */
+export const sums = (head: string): string => `
+  coalesce(sum(m.total), 0)::int as total, coalesce(sum(m.current) filter (where m.object_id = ${head}), 0)::int as current, coalesce(sum(m.failed), 0)::int as failed,
   coalesce(sum(m.held), 0)::int as held, coalesce(sum(m.drifted), 0)::int as drifted, coalesce(sum(m.healthy), 0)::int as healthy,
   coalesce(sum(m.degraded), 0)::int as degraded, coalesce(sum(m.failing), 0)::int as failing, min(m.oldest_seen_at) as oldest_seen_at`
 
@@ -34,7 +35,7 @@ export const overview = one(
   Counts,
   () => `
   with counted as (
-    select k.id, k.head_object_id, ${sums} from stacks k left join stack_summary m on m.stack_id = k.id where k.deleted_at is null group by k.id),
+    select k.id, k.head_object_id, ${sums('k.head_object_id')} from stacks k left join stack_summary m on m.stack_id = k.id where k.deleted_at is null group by k.id),
   shown as (select *, ${worstHealth('counted')} as health from counted),
   fleet as (
     select count(*) as agents, count(*) filter (where a.connection_state = 'never') as never,
@@ -55,8 +56,13 @@ export const overview = one(
 
 const Difference = z.object({ stack_id: z.string(), slot: z.int(), kept: z.string().nullable(), counted: z.string().nullable() })
 const numbers = `object_id, total, current, failed, held, drifted, silent, healthy, degraded, failing, oldest_seen_at`
+/** Kept counts as they are read: those of the head. */
+const kept = `
+  select m.stack_id, m.slot, k.head_object_id as object_id, m.total, case when m.object_id = k.head_object_id then m.current else 0 end as current,
+    m.failed, m.held, m.drifted, m.silent, m.healthy, m.degraded, m.failing, m.oldest_seen_at
+  from stack_summary m join stacks k on k.id = m.stack_id`
 const differing = `
-  (select stack_id, slot, ${numbers} from stack_summary where total <> 0 or current <> 0 or failed <> 0 or held <> 0 or drifted <> 0
+  (select * from (${kept}) r where total <> 0 or current <> 0 or failed <> 0 or held <> 0 or drifted <> 0
      or silent <> 0 or healthy <> 0 or degraded <> 0 or failing <> 0) s
   full join stack_summary_counted c using (stack_id, slot)
   where row(s.object_id, s.total, s.current, s.failed, s.held, s.drifted, s.silent, s.healthy, s.degraded, s.failing, s.oldest_seen_at)

@@ -80,7 +80,7 @@ const countedListing = (name: string, led: Lead) =>
   select ${qualified('s')}, o.sequence_id as desired_sequence_id, c.total as agents_total, c.current as agents_current, c.failed as agents_failed,
     h.health, c.drifted, c.held > 0 as held, c.oldest_seen_at
   from stacks s
-  cross join lateral (select ${sums} from stack_summary m where m.stack_id = s.id) c
+  cross join lateral (select ${sums('s.head_object_id')} from stack_summary m where m.stack_id = s.id) c
   cross join lateral (select ${worstHealth('c')} as health) h
   left join deployment_objects o on o.id = s.head_object_id
   where ${filtered(p, led)}
@@ -114,8 +114,7 @@ export const update = one(
   where id = ${p.id}::uuid returning ${columns}`,
 )
 
-/** The next number of a live stack, for the object that becomes its head; null: no such stack. One update, because the triggers on
- *  stacks cost more than the row. */
+/** The next number of a live stack, for the object that becomes its head; null: no such stack. */
 export const takeHead = maybe(
   'stacks.takeHead',
   z.object({ sequence_id: z.int() }),
