@@ -1,5 +1,6 @@
 // The writer: submits objects by the statement the broker uses, at a fixed rate whatever comes back (open loop) or as fast as it goes,
-// and notes for each (stack, rev) when its commit was confirmed. NOTIFY follows the commit, one in flight, as the broker does it.
+// and notes for each (stack, rev) when its commit was confirmed. NOTIFY follows the commit, one in flight, a millisecond
+// between them, as the broker does it.
 import { randomUUID } from 'node:crypto'
 import { text as readAll } from 'node:stream/consumers'
 import { sealedYaml } from '@brokkr/broker/domain/sealed-yaml.ts'
@@ -41,6 +42,7 @@ function notify(): void {
     while (isOwed) {
       isOwed = false
       await pool.query({ name: 'notify', text: `select pg_notify($1, '')`, values: [order.channel] })
+      await new Promise((resolve) => setTimeout(resolve, 1))
     }
     notifying = null
   })()

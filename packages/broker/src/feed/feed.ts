@@ -154,7 +154,7 @@ export function startFeed(deps: FeedDeps): Feed {
     streams: () => ({ agent: registry.all(), watch: watches.all() }),
     snapshots: () => admission,
   })
-  const wake = createWaker({ sql: database, log, channel, processId, onWake: reader.wake })
+  const wake = createWaker({ sql: database, clock, log, channel, processId, onWake: reader.wake })
   const canary = startCanary({ sql: database, clock, log, wake }, { processId, everyMs: settings.canary_seconds * 1000 })
 
   const ageMs = () => (reader.view === null ? Number.POSITIVE_INFINITY : clock.monotonicMs() - reader.view.polledAtMs)

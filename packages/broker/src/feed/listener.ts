@@ -85,8 +85,11 @@ async function listenUntilLost(deps: ListenerDeps, signal: AbortSignal, setUp: (
   }
 }
 
-/** wakeFeed: at most one NOTIFY in flight per process; calls meanwhile share the next one. */
-export function createWaker(deps: Pick<ListenerDeps, 'sql' | 'log' | 'channel' | 'processId' | 'onWake'>): () => void {
+/**
+ * wakeFeed: at most one NOTIFY in flight per process; calls meanwhile share the next one, which comes a millisecond later: no reader
+ * looks more often.
+ */
+export function createWaker(deps: Pick<ListenerDeps, 'sql' | 'clock' | 'log' | 'channel' | 'processId' | 'onWake'>): () => void {
   let state: 'idle' | 'sending' | 'again' = 'idle'
   const send = async (): Promise<void> => {
     state = 'sending'
@@ -95,6 +98,7 @@ export function createWaker(deps: Pick<ListenerDeps, 'sql' | 'log' | 'channel' |
     } catch (error) {
       deps.log.debug('feed notify failed; the poll finds it', { error: error as Error })
     }
+    await deps.clock.sleep(1)
     const again = (state as string) === 'again'
     state = 'idle'
     if (again) await send()
