@@ -1,10 +1,13 @@
-// The writer: submits objects by the statement the broker uses, at a fixed rate whatever comes back (open loop) or as fast as it goes,
+// The writer: submits objects by the broker's own action or by one bare statement, at a fixed rate whatever comes back (open loop) or as fast as it goes,
 // and notes for each (stack, rev) when its commit was confirmed. NOTIFY follows the commit, one in flight, a millisecond
 // between them, as the broker does it.
 import { randomUUID } from 'node:crypto'
 import { text as readAll } from 'node:stream/consumers'
+import { submitDeploymentObject } from '@brokkr/broker/actions/submit-deployment-object.ts'
+import { systemActor } from '@brokkr/broker/domain/actor.ts'
 import { sealedYaml } from '@brokkr/broker/domain/sealed-yaml.ts'
 import { createSeal } from '@brokkr/broker/seal.ts'
+import { openDatabase } from '@brokkr/broker/store/db.ts'
 import pg from 'pg'
 import { manifestOf } from '../broker/fill.ts'
 
@@ -17,6 +20,8 @@ export interface WriterOrder {
   readonly seconds: number
   readonly connections: number
   readonly channel: string | null
+  /** As the broker does it, with audit and all, or the least that is a submission. */
+  readonly by?: 'action' | 'statement'
 }
 export interface WriterResult {
   readonly commits: readonly (readonly [string, number, number])[]
@@ -48,13 +53,24 @@ function notify(): void {
   })()
 }
 
+const database = openDatabase({ url: order.databaseUrl, schema: 'public', poolSize: order.connections })
+const submitBy = {
+  action: async (stackId: string): Promise<number> => {
+    const input = { stackId, yamlContent: manifest, isDeletionMarker: false, expectedSequenceId: undefined, by: systemActor }
+    return (await submitDeploymentObject({ sql: database, seal, wakeFeed: () => undefined }, input)).sequence_id
+  },
+  statement: async (stackId: string): Promise<number> => {
+    const id = randomUUID()
+    const values = [stackId, id, seal.seal(sealedYaml(id), manifest), manifest.length]
+    const { rows } = await pool.query<{ sequence_id: string }>({ name: 'submit', text: statement, values })
+    return Number(rows[0]!.sequence_id)
+  },
+}[order.by ?? 'statement']
+
 let turn = 0
 async function submit(): Promise<void> {
   const stackId = order.stackIds[(turn += 1) % order.stackIds.length]!
-  const id = randomUUID()
-  const values = [stackId, id, seal.seal(sealedYaml(id), manifest), manifest.length]
-  const { rows } = await pool.query<{ sequence_id: string }>({ name: 'submit', text: statement, values })
-  commits.push([stackId, Number(rows[0]!.sequence_id), Number(process.hrtime.bigint())])
+  commits.push([stackId, await submitBy(stackId), Number(process.hrtime.bigint())])
   notify()
 }
 
@@ -79,4 +95,4 @@ if (order.perSecond === null) {
 }
 if (notifying !== null) await (notifying as Promise<void>)
 const result: WriterResult = { commits, seconds: (performance.now() - startedMs) / 1000 }
-process.stdout.write(JSON.stringify(result), () => void pool.end())
+process.stdout.write(JSON.stringify(result), () => void Promise.all([pool.end(), database.close()]))

@@ -24,17 +24,22 @@ create trigger feed_update after update on stacks for each row
         or new.description is distinct from old.description or new.last_sequence < old.last_sequence)
   execute function feed_stack_update();
 
--- The number must be the one this transaction took from the stack; a new revision wakes the pairs that were removed.
+-- The number must be the one this transaction took from the stack; a new revision wakes the pairs that were removed. One statement
+-- does what every submission needs: each further one costs as much as the row.
 drop trigger feed_insert on deployment_objects;
 drop function feed_objects_insert();
 create function feed_object_insert() returns trigger language plpgsql set search_path from current as $$
+declare
+  has_removed boolean;
 begin
-  perform from stacks s where s.id = new.stack_id and s.last_sequence = new.sequence_id and s.sequence_xid = pg_current_xact_id();
+  insert into change_log (scope_kind, scope_id, object_kind, object_id, op)
+    select 'stack', new.stack_id, 'deployment_object', new.id, 'insert' from stacks s
+    where s.id = new.stack_id and s.last_sequence = new.sequence_id and s.sequence_xid = pg_current_xact_id()
+    returning not new.is_deletion_marker and exists (select from agent_stack_status r where r.stack_id = new.stack_id and r.phase = 'removed') into has_removed;
   if not found then
     raise exception 'a deployment object must carry the number its transaction took from the stack' using errcode = 'BK003';
   end if;
-  insert into change_log (scope_kind, scope_id, object_kind, object_id, op) values ('stack', new.stack_id, 'deployment_object', new.id, 'insert');
-  if not new.is_deletion_marker and exists (select from agent_stack_status r where r.stack_id = new.stack_id and r.phase = 'removed') then
+  if has_removed then
     update agent_stack_status s set phase = 'pending', code = 'applying', message = null
       from (select r.agent_id from agent_stack_status r
             where r.stack_id = new.stack_id and r.phase = 'removed'
