@@ -42,7 +42,11 @@ const lane = (requests: readonly string[]): Promise<void> =>
       socket.write(bytes)
     }
     socket.on('connect', send).on('error', reject)
-    socket.on('close', () => (isOver ? resolve() : reject(new Error('the server closed the connection'))))
+    const closed = () =>
+      new Error(
+        `the server closed the connection ${Math.round(performance.now() - startedMs)} ms after the last request; first refusal: ${firstRefusal ?? 'none'}`,
+      )
+    socket.on('close', () => (isOver ? resolve() : reject(closed())))
     socket.on('data', (chunk) => {
       pending = pending.length === 0 ? chunk : Buffer.concat([pending, chunk])
       if (wantedBytes < 0) wantedBytes = lengthOf(pending)
