@@ -9,11 +9,14 @@ import type { Feed } from './feed/feed.ts'
 import type { SessionCookie } from './http/session-cookie.ts'
 import type { Seal } from './seal.ts'
 import type { Sql } from './store/sql.ts'
+import type { Subscriptions } from './webhooks/subscriptions.ts'
 
 export interface BrokerDeps {
   readonly sql: Sql
   readonly seal: Seal
   readonly feed: Feed
+  /** Who is told of what actions do. */
+  readonly hooks: Subscriptions
   readonly wakeFeed: () => void
   /** Lets go of a key in this process at once; the others learn it from the feed. */
   readonly dropCredential: (kind: 'agent' | 'generator', id: string) => void

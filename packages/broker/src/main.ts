@@ -41,6 +41,7 @@ import { listTasks, type TaskSettings } from './tasks/index.ts'
 import { startTasks } from './tasks/run-tasks.ts'
 import { createUsageWriter } from './usage-writer.ts'
 import { version } from './version.ts'
+import { keepSubscriptions } from './webhooks/subscriptions.ts'
 
 /** `brokkr broker`: reads the configuration, serves until a signal ends it. */
 export async function runBroker(options: { env: NodeJS.ProcessEnv; flags?: Record<string, unknown>; clock?: Clock }): Promise<void> {
@@ -133,6 +134,7 @@ export async function startBroker(settings: LoadedConfig<BrokerConfig>, { log, o
     const owner = `${hostname()}-${process.pid}`
     const snapshotSql = openPool(config, { poolSize: config.feed.snapshot_connections, log })
     onClose('snapshot connections', () => snapshotSql.close())
+    const hooks = keepSubscriptions({ isTrusted: () => feed.trouble() === null, metrics })
     const feed = startFeed({
       database,
       snapshotSql,
@@ -145,10 +147,14 @@ export async function startBroker(settings: LoadedConfig<BrokerConfig>, { log, o
       objectBytesMax: config.limits.object_body_bytes,
       brokerName: owner,
       onTask: (kind) => tasks.wake(kind.replaceAll('_', '-')),
-      onCredentialsInDoubt: () => authenticator.dropAll(),
+      onCredentialsInDoubt: () => {
+        authenticator.dropAll()
+        hooks.drop()
+      },
       onCredential: (kind, id) => {
         authenticator.dropCredential(kind as CredentialKind, id)
         if (kind === 'admin') sampleKeys?.wake()
+        if (kind === 'webhook_subscription') hooks.drop()
       },
     })
     onClose('feed', () => feed.stop())
@@ -179,7 +185,7 @@ export async function startBroker(settings: LoadedConfig<BrokerConfig>, { log, o
     const { wake: wakeFeed, readCursor } = feed
     const dropCredential: BrokerDeps['dropCredential'] = (kind, id) => authenticator.dropCredential(kind, id)
     const readOverview = createOverviewReader({ sql: database, clock })
-    const taskDeps = { sql: database, clock, log, metrics, wakeFeed }
+    const taskDeps = { sql: database, clock, log, metrics, hooks, wakeFeed }
     const isAway = (error: unknown) => fromDatabase(error)?.code === 'database_unavailable'
     const tasks = startTasks({ ...taskDeps, owner, isAway }, listTasks(taskDeps, taskSettings(config)))
     const manifests = createManifestWork()
@@ -189,6 +195,7 @@ export async function startBroker(settings: LoadedConfig<BrokerConfig>, { log, o
       sql: database,
       seal,
       feed,
+      hooks,
       wakeFeed,
       readCursor,
       dropCredential,

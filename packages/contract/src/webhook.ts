@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { endpoint } from './endpoint.ts'
 import { AgentId, byId, Label, pageQuery, StackId, Timestamp, Uuid } from './wire.ts'
 
-const Filters = z.object({ agent_id: AgentId.optional(), stack_id: StackId.optional() })
+export const WebhookFilters = z.object({ agent_id: AgentId.optional(), stack_id: StackId.optional() })
 
 export const Webhook = z.object({
   id: Uuid,
@@ -11,7 +11,7 @@ export const Webhook = z.object({
   has_url: z.boolean(),
   has_auth_header: z.boolean(),
   event_types: z.array(z.string()),
-  filters: Filters.nullable(),
+  filters: WebhookFilters.nullable(),
   target_labels: z.array(Label).nullable(),
   enabled: z.boolean(),
   max_retries: z.int32(),

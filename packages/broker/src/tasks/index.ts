@@ -3,6 +3,7 @@ import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
 import type { Metrics } from '@brokkr/runtime/metrics.ts'
 import type { Sql } from '../store/sql.ts'
+import type { Subscriptions } from '../webhooks/subscriptions.ts'
 import { agentLiveness } from './agent-liveness.ts'
 import { auditCleanup } from './audit-cleanup.ts'
 import { changeLogCleanup } from './change-log-cleanup.ts'
@@ -16,6 +17,7 @@ export interface TaskDeps {
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
+  readonly hooks: Subscriptions
   readonly wakeFeed: () => void
 }
 /** Read at every use: some may change while the broker runs. */

@@ -17,6 +17,7 @@ import { systemActor } from '../domain/actor.ts'
 import { createSeal } from '../seal.ts'
 import { type Database, openDatabase } from '../store/db.ts'
 import * as feedState from '../store/feed-state.ts'
+import { freshSubscriptions } from '../webhooks/subscriptions.ts'
 import { listTasks, type TaskSettings } from './index.ts'
 
 const by = systemActor
@@ -39,7 +40,7 @@ beforeAll(async () => {
   db = await database()
   client = await db.connect()
   sql = openDatabase({ url: db.url, schema: 'public', poolSize: 4 })
-  const deps = { sql, wakeFeed: () => undefined }
+  const deps = { sql, hooks: freshSubscriptions(), wakeFeed: () => undefined }
   const { generator } = await createGenerator(deps, { name: 'g', description: null, by })
   const stack = { name: 's', description: null, generatorId: generator.id, labels: ['l'], annotations: {}, drift: 'heal', by }
   stackId = (await createStack(deps, stack)).id
@@ -51,7 +52,10 @@ beforeAll(async () => {
 })
 const run = (name: string, changed: Partial<TaskSettings> = {}) => {
   const log = createLog({ name: 'test', destination: { write: (line: string) => void logged.push(line) } })
-  const tasks = listTasks({ sql, clock: systemClock, log, metrics, wakeFeed: () => undefined }, { ...settings, ...changed })
+  const tasks = listTasks(
+    { sql, clock: systemClock, log, metrics, hooks: freshSubscriptions(), wakeFeed: () => undefined },
+    { ...settings, ...changed },
+  )
   return tasks.find((task) => task.name === name)!.run(new AbortController().signal)
 }
 const countOf = async (text: string): Promise<number> =>
@@ -116,6 +120,7 @@ test('a large log goes in batches of ten thousand rows', async () => {
       clock: systemClock,
       log: createLog({ name: 't', destination: { write: () => undefined } }),
       metrics,
+      hooks: freshSubscriptions(),
       wakeFeed: () => undefined,
     },
     settings,
@@ -130,14 +135,14 @@ test('agent-liveness disconnects whoever is unheard for too long, by database ti
     (await client.query<{ s: string }>('select connection_state as s from agents where id = $1', [agentId])).rows[0]!.s
   const age = (seconds: number) => client.query(`update agent_liveness set last_seen_at = now() - ${seconds} * interval '1 second'`)
   expect([await state(), await run('agent-liveness')]).toEqual(['never', { disconnected: 0 }])
-  await recordHeartbeat({ sql }, { agentId, heartbeat: {} })
+  await recordHeartbeat({ sql, hooks: freshSubscriptions(), wakeFeed: () => undefined }, { agentId, heartbeat: {} })
   await age(80)
   expect([await run('agent-liveness'), await state()]).toEqual([{ disconnected: 0 }, 'connected'])
   await age(100)
   const both = await Promise.all([run('agent-liveness'), run('agent-liveness')])
   expect(both.reduce((sum, counts) => sum + counts['disconnected']!, 0)).toBe(1)
   expect(await state()).toBe('disconnected')
-  await recordHeartbeat({ sql }, { agentId, heartbeat: {} })
+  await recordHeartbeat({ sql, hooks: freshSubscriptions(), wakeFeed: () => undefined }, { agentId, heartbeat: {} })
   expect(await state()).toBe('connected')
 })
 
@@ -161,7 +166,7 @@ test('audit-cleanup drops whole months that are over, keeps the others, and make
 
 test('housekeeping removes what has ended and nothing else', async () => {
   const seal = createSeal([randomBytes(32)])
-  const deps = { sql, seal, wakeFeed: () => undefined }
+  const deps = { sql, seal, hooks: freshSubscriptions(), wakeFeed: () => undefined }
   const submit = (yamlContent: string) =>
     submitDeploymentObject(deps, { stackId, yamlContent, isDeletionMarker: false, expectedSequenceId: undefined, by })
   const [superseded, head] = [await submit('a: 1'), await submit('a: 2')]
