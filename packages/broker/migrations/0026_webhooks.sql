@@ -51,6 +51,7 @@ create index webhook_deliveries_leases on webhook_deliveries (acquired_until) wh
 create index webhook_deliveries_in_flight on webhook_deliveries (subscription_id) where status = 'acquired';
 create index webhook_deliveries_retries on webhook_deliveries (next_retry_at) where status = 'failed';
 create index webhook_deliveries_ended on webhook_deliveries (created_at) where status in ('success', 'dead');
+create index webhook_deliveries_dead on webhook_deliveries (created_at) where status = 'dead';
 create index webhook_deliveries_of_subscription on webhook_deliveries (subscription_id, created_at desc, id desc);
 create index webhook_deliveries_newest on webhook_deliveries (created_at desc, id desc);
 create index webhook_deliveries_for_agents on webhook_deliveries using gin (target_labels) where status = 'pending' and cardinality(target_labels) > 0;

@@ -18,7 +18,7 @@ test.each([
 test('a pattern is a star, a name, or all names below a word', () => {
   for (const pattern of ['*', 'a.b', 'a.*', 'deployment.health.changed', 'deployment.health.*', 'no.such.event', ...webhookEventTypes])
     expect(isEventPattern(pattern), pattern).toBe(true)
-  for (const pattern of ['', 'x', '**', '*.created', 'a.*.b', 'a..b', '.a', 'a.', 'a b.c', 'A.b', 'a.b\n', `a.${'b'.repeat(100)}`])
+  for (const pattern of ['', 'x', '**', '*.created', 'a.*.b', 'a..b', '.a', 'a.', 'a b.c', 'a/b.c', 'a.b\n', `a.${'b'.repeat(100)}`])
     expect(isEventPattern(pattern), pattern).toBe(false)
 })
 

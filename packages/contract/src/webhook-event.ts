@@ -29,8 +29,7 @@ export interface WebhookMessage {
 }
 
 /** `*`, a name such as `stack.created`, or all below a word: `deployment.*`. Names nobody knows yet are fine. */
-export const isEventPattern = (text: string): boolean =>
-  text.length <= 100 && /^(\*|[a-z][a-z_]*(\.[a-z][a-z_]*)*\.(\*|[a-z][a-z_]*))$/.test(text)
+export const isEventPattern = (text: string): boolean => text.length <= 100 && /^(\*|[\w-]+(\.[\w-]+)*\.(\*|[\w-]+))$/.test(text)
 
 export const meansEvent = (pattern: string, eventType: string): boolean =>
   pattern === '*' || pattern === eventType || (pattern.endsWith('.*') && eventType.startsWith(pattern.slice(0, -1)))

@@ -131,3 +131,13 @@ export const testWebhook = endpoint({
   response: z.object({ success: z.boolean(), status_code: z.int(), message: z.string() }),
   errors: ['webhook_not_found', 'webhook_test_failed'],
 })
+
+export const rotateWebhookSecret = endpoint({
+  method: 'POST',
+  path: '/api/v1/webhooks/{id}/rotate-secret',
+  summary: 'A new secret to sign deliveries with, shown once, here; the old one signs too for another day',
+  params,
+  success: 200,
+  response: z.object({ signing_secret: z.string() }),
+  errors: ['webhook_not_found'],
+})

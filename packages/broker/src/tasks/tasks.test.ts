@@ -1,8 +1,9 @@
 // Each task on a real database: old rows are made old by SQL, by the clock that counts.
 import { randomBytes } from 'node:crypto'
 import { systemClock } from '@brokkr/runtime/clock.ts'
-import { createLog } from '@brokkr/runtime/log.ts'
+import { createLog, type Log } from '@brokkr/runtime/log.ts'
 import { createMetrics } from '@brokkr/runtime/metrics.ts'
+import { createOutbound } from '@brokkr/runtime/outbound.ts'
 import { database, type TestDatabase } from '@brokkr/testing/postgres.ts'
 import type pg from 'pg'
 import { beforeAll, expect, test } from 'vitest'
@@ -17,6 +18,8 @@ import { systemActor } from '../domain/actor.ts'
 import { createSeal } from '../seal.ts'
 import { type Database, openDatabase } from '../store/db.ts'
 import * as feedState from '../store/feed-state.ts'
+import { createPartsOpener } from '../webhooks/sealed-parts.ts'
+import { createSender } from '../webhooks/sender.ts'
 import { freshSubscriptions } from '../webhooks/subscriptions.ts'
 import { listTasks, type TaskSettings } from './index.ts'
 
@@ -28,6 +31,9 @@ const settings: TaskSettings = {
   auditRetentionDays: () => 90,
   auditCleanupSeconds: () => 86_400,
   eventDays: () => 30,
+  webhookDeliverySeconds: () => 5,
+  webhookCleanupSeconds: () => 3600,
+  webhookRetentionDays: () => 7,
 }
 const logged: string[] = []
 const metrics = createMetrics()
@@ -50,10 +56,17 @@ beforeAll(async () => {
     await sql.close()
   }
 })
+/** It may reach nobody: what is claimed here fails. */
+const senderOf = (log: Log) => {
+  const outbound = createOutbound({}, {})
+  const opener = createPartsOpener({ seal: createSeal([randomBytes(32)]), metrics })
+  const settings = { batchSize: () => 50, concurrency: () => 64, perSubscription: () => 4 }
+  return createSender({ sql, opener, outbound, clock: systemClock, log, metrics }, settings)
+}
 const run = (name: string, changed: Partial<TaskSettings> = {}) => {
   const log = createLog({ name: 'test', destination: { write: (line: string) => void logged.push(line) } })
   const tasks = listTasks(
-    { sql, clock: systemClock, log, metrics, hooks: freshSubscriptions(), wakeFeed: () => undefined },
+    { sql, clock: systemClock, log, metrics, hooks: freshSubscriptions(), sender: senderOf(log), wakeFeed: () => undefined },
     { ...settings, ...changed },
   )
   return tasks.find((task) => task.name === name)!.run(new AbortController().signal)
@@ -114,13 +127,15 @@ test('a large log goes in batches of ten thousand rows', async () => {
       return result
     },
   }
+  const log = createLog({ name: 't', destination: { write: () => undefined } })
   const [task] = listTasks(
     {
       sql: counting,
       clock: systemClock,
-      log: createLog({ name: 't', destination: { write: () => undefined } }),
+      log,
       metrics,
       hooks: freshSubscriptions(),
+      sender: senderOf(log),
       wakeFeed: () => undefined,
     },
     settings,

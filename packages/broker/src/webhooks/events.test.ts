@@ -186,7 +186,7 @@ test('an action that fails tells nobody', async () => {
   const missing = { params: { id: randomUUID() }, body: { yaml_content: configMapYaml('x') } }
   await expect(world.broker.admin.createDeploymentObject(missing)).rejects.toMatchObject({ code: 'stack_not_found' })
   const stack = await world.stack()
-  const stale = { params: { id: stack.id }, body: { yaml_content: configMapYaml('x'), expected_sequence_id: 7 } }
+  const stale = { params: { id: stack.id }, query: { expected_sequence_id: 7 }, body: { yaml_content: configMapYaml('x') } }
   await expect(world.tenant.client.createDeploymentObject(stale)).rejects.toMatchObject({ code: 'stack_moved' })
   expect((await told({})).length).toBe(before + 1)
 })
