@@ -22,6 +22,7 @@ import * as agents from './store/agents.ts'
 import * as changeLog from './store/change-log.ts'
 import type { Database } from './store/db.ts'
 import * as generators from './store/generators.ts'
+import { freshSubscriptions } from './webhooks/subscriptions.ts'
 
 export interface CommandInput {
   readonly env: NodeJS.ProcessEnv
@@ -69,7 +70,7 @@ export interface MadeKey {
   readonly pak: string
 }
 const by = systemActor
-const quiet = (sql: Database) => ({ sql, wakeFeed: () => undefined })
+const quiet = (sql: Database) => ({ sql, hooks: freshSubscriptions(), wakeFeed: () => undefined })
 
 export interface NewAdmin extends CommandInput {
   readonly name: string

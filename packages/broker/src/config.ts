@@ -19,6 +19,8 @@ const taskTable = {
   housekeeping: everySeconds(),
   'target-verify': everySeconds(),
   'summary-verify': everySeconds(),
+  'webhook-delivery': everySeconds(),
+  'webhook-cleanup': everySeconds(),
 }
 
 export const brokerTable = {
@@ -75,6 +77,14 @@ export const brokerTable = {
     auth_cache_ttl_seconds: setting(seconds, 60, { hot: true }),
     agent_self_registration: setting(z.boolean(), false, { hot: true }),
     agent_disconnect_after_seconds: setting(seconds, 90, { hot: true }),
+    webhook_delivery_interval_seconds: setting(seconds, 5, { hot: true }),
+    webhook_delivery_batch_size: setting(count.min(1).max(1000), 50, { hot: true }),
+    webhook_delivery_concurrency: setting(count.min(1).max(1000), 64, { hot: true }),
+    webhook_delivery_per_subscription: setting(count.min(1).max(1000), 4, { hot: true }),
+    webhook_cleanup_interval_seconds: setting(seconds, 3600, { hot: true }),
+    webhook_cleanup_retention_days: setting(z.number().positive(), 7, { hot: true }),
+    webhook_allowed_cidrs: setting(z.array(z.string()), [], { hot: true }),
+    webhook_allowed_hosts: setting(z.array(z.string()), [], { hot: true }),
     manifest_validation: setting(z.enum(['lenient', 'strict']), 'lenient', { hot: true }),
   },
   feed: {
@@ -112,7 +122,8 @@ type Problems = { path: string; problem: string }[]
 export const checkBrokerConfig = (config: BrokerConfig): Problems => [
   ...hostProblems(config),
   ...tlsProblems(config),
-  ...proxyProblems(config),
+  ...networkProblems('server.trusted_proxies', config.server.trusted_proxies),
+  ...networkProblems('broker.webhook_allowed_cidrs', config.broker.webhook_allowed_cidrs),
   ...keyProblems(config),
   ...sampleProblems(config),
 ]
@@ -136,12 +147,9 @@ function tlsProblems({ server }: BrokerConfig): Problems {
   return [{ path: missing, problem: 'is missing: a certificate and its key are given together' }]
 }
 
-function proxyProblems({ server }: BrokerConfig): Problems {
-  const wrong = server.trusted_proxies.filter((proxy) => !isCidr(proxy))
-  return wrong.map((proxy) => ({
-    path: 'server.trusted_proxies',
-    problem: `${proxy} is neither an address nor a network such as 10.0.0.0/8`,
-  }))
+function networkProblems(path: string, networks: readonly string[]): Problems {
+  const wrong = networks.filter((network) => !isCidr(network))
+  return wrong.map((network) => ({ path, problem: `${network} is neither an address nor a network such as 10.0.0.0/8` }))
 }
 
 function keyProblems({ broker }: BrokerConfig): Problems {

@@ -9,6 +9,7 @@ import { watchEventLoopDelay } from '@brokkr/runtime/event-loop-delay.ts'
 import { createLifecycle } from '@brokkr/runtime/lifecycle.ts'
 import { createLog, type Log } from '@brokkr/runtime/log.ts'
 import { createMetrics } from '@brokkr/runtime/metrics.ts'
+import { createOutbound } from '@brokkr/runtime/outbound.ts'
 import { checkStart } from '@brokkr/runtime/start-checks.ts'
 import { createOverviewReader } from './actions/read-overview.ts'
 import type { Deed } from './audit.ts'
@@ -41,6 +42,10 @@ import { listTasks, type TaskSettings } from './tasks/index.ts'
 import { startTasks } from './tasks/run-tasks.ts'
 import { createUsageWriter } from './usage-writer.ts'
 import { version } from './version.ts'
+import { createReceivers } from './webhooks/receivers.ts'
+import { createPartsOpener } from './webhooks/sealed-parts.ts'
+import { createSender, type SenderSettings } from './webhooks/sender.ts'
+import { keepSubscriptions } from './webhooks/subscriptions.ts'
 
 /** `brokkr broker`: reads the configuration, serves until a signal ends it. */
 export async function runBroker(options: { env: NodeJS.ProcessEnv; flags?: Record<string, unknown>; clock?: Clock }): Promise<void> {
@@ -133,6 +138,7 @@ export async function startBroker(settings: LoadedConfig<BrokerConfig>, { log, o
     const owner = `${hostname()}-${process.pid}`
     const snapshotSql = openPool(config, { poolSize: config.feed.snapshot_connections, log })
     onClose('snapshot connections', () => snapshotSql.close())
+    const hooks = keepSubscriptions({ isTrusted: () => feed.trouble() === null, metrics })
     const feed = startFeed({
       database,
       snapshotSql,
@@ -145,10 +151,14 @@ export async function startBroker(settings: LoadedConfig<BrokerConfig>, { log, o
       objectBytesMax: config.limits.object_body_bytes,
       brokerName: owner,
       onTask: (kind) => tasks.wake(kind.replaceAll('_', '-')),
-      onCredentialsInDoubt: () => authenticator.dropAll(),
+      onCredentialsInDoubt: () => {
+        authenticator.dropAll()
+        hooks.drop()
+      },
       onCredential: (kind, id) => {
         authenticator.dropCredential(kind as CredentialKind, id)
         if (kind === 'admin') sampleKeys?.wake()
+        if (kind === 'webhook_subscription') hooks.drop()
       },
     })
     onClose('feed', () => feed.stop())
@@ -179,7 +189,15 @@ export async function startBroker(settings: LoadedConfig<BrokerConfig>, { log, o
     const { wake: wakeFeed, readCursor } = feed
     const dropCredential: BrokerDeps['dropCredential'] = (kind, id) => authenticator.dropCredential(kind, id)
     const readOverview = createOverviewReader({ sql: database, clock })
-    const taskDeps = { sql: database, clock, log, metrics, wakeFeed }
+    const receivers = createReceivers({
+      cidrs: () => config.broker.webhook_allowed_cidrs,
+      hosts: () => config.broker.webhook_allowed_hosts,
+    })
+    const outbound = createOutbound({}, { allow: receivers.allow, connectionsPerOrigin: 64, userAgent: `brokkr/${version}` })
+    onClose('outbound', () => outbound.close())
+    const opener = createPartsOpener({ seal, metrics })
+    const sender = createSender({ sql: database, opener, outbound, clock, log, metrics }, senderSettings(config))
+    const taskDeps = { sql: database, clock, log, metrics, hooks, sender, wakeFeed }
     const isAway = (error: unknown) => fromDatabase(error)?.code === 'database_unavailable'
     const tasks = startTasks({ ...taskDeps, owner, isAway }, listTasks(taskDeps, taskSettings(config)))
     const manifests = createManifestWork()
@@ -189,6 +207,8 @@ export async function startBroker(settings: LoadedConfig<BrokerConfig>, { log, o
       sql: database,
       seal,
       feed,
+      hooks,
+      webhooks: { opener, outbound, receivers },
       wakeFeed,
       readCursor,
       dropCredential,
@@ -215,7 +235,7 @@ export async function startBroker(settings: LoadedConfig<BrokerConfig>, { log, o
       http.drain()
       const stopped = tasks.stop()
       await feed.drain()
-      await Promise.all([stopped, http.close()])
+      await Promise.all([stopped.then(() => sender.stop(deliveryGraceMs)), http.close()])
     })
     return {
       address: `${tls === null ? 'http' : 'https'}://${http.address.includes(':') ? `[${http.address}]` : http.address}:${http.port}`,
@@ -234,6 +254,15 @@ const httpLimits = ({ limits }: BrokerConfig) => ({
   objectBodyBytes: limits.object_body_bytes,
 })
 
+/** For deliveries that are on their way when the broker stops. */
+const deliveryGraceMs = 20_000
+
+const senderSettings = ({ broker }: BrokerConfig): SenderSettings => ({
+  batchSize: () => broker.webhook_delivery_batch_size,
+  concurrency: () => broker.webhook_delivery_concurrency,
+  perSubscription: () => broker.webhook_delivery_per_subscription,
+})
+
 const taskSettings = (config: BrokerConfig): TaskSettings => ({
   everySeconds: (name) => (config.tasks as Record<string, { every_seconds: number | null } | undefined>)[name]?.every_seconds ?? null,
   retentionHours: () => config.feed.retention_hours,
@@ -241,6 +270,9 @@ const taskSettings = (config: BrokerConfig): TaskSettings => ({
   auditRetentionDays: () => config.broker.audit_log_retention_days,
   auditCleanupSeconds: () => config.broker.audit_cleanup_interval_seconds,
   eventDays: () => config.broker.agent_events_retention_days,
+  webhookDeliverySeconds: () => config.broker.webhook_delivery_interval_seconds,
+  webhookCleanupSeconds: () => config.broker.webhook_cleanup_interval_seconds,
+  webhookRetentionDays: () => config.broker.webhook_cleanup_retention_days,
 })
 
 const nobody: Actor = { ...systemActor }

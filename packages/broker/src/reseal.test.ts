@@ -12,6 +12,7 @@ import { reseal } from './reseal.ts'
 import { createSeal, type Seal } from './seal.ts'
 import { type Database, openDatabase } from './store/db.ts'
 import * as encryptionKeys from './store/encryption-keys.ts'
+import { freshSubscriptions } from './webhooks/subscriptions.ts'
 
 const by = { ...systemActor, kind: 'admin' as const }
 const [old, fresh] = [randomBytes(32), randomBytes(32)]
@@ -21,7 +22,7 @@ let stackId: string
 beforeAll(async () => {
   url = (await database()).url
   sql = openDatabase({ url, schema: 'public', poolSize: 2 })
-  const deps = { sql, wakeFeed: () => undefined }
+  const deps = { sql, hooks: freshSubscriptions(), wakeFeed: () => undefined }
   const { generator } = await createGenerator(deps, { name: 'g', description: null, by })
   stackId = (
     await createStack(deps, { name: 's', description: null, generatorId: generator.id, labels: [], annotations: {}, drift: 'heal', by })
@@ -30,7 +31,7 @@ beforeAll(async () => {
 })
 const submit = (seal: Seal, yamlContent: string) =>
   submitDeploymentObject(
-    { sql, seal, wakeFeed: () => undefined },
+    { sql, seal, hooks: freshSubscriptions(), wakeFeed: () => undefined },
     { stackId, yamlContent, isDeletionMarker: false, expectedSequenceId: undefined, by },
   )
 const sealedRows = () => encryptionKeys.objectsPage(sql, { after: '00000000-0000-0000-0000-000000000000', since: null })

@@ -3,6 +3,7 @@
 import type { Seal } from './seal.ts'
 import * as encryptionKeys from './store/encryption-keys.ts'
 import * as idempotencyKeys from './store/idempotency-keys.ts'
+import * as sealedWebhooks from './store/sealed-webhooks.ts'
 import type { Sql } from './store/sql.ts'
 
 export interface Resealed {
@@ -24,6 +25,10 @@ interface SealedColumn {
 const sealedColumns: readonly SealedColumn[] = [
   { table: 'deployment_objects', column: 'yaml_sealed', page: encryptionKeys.objectsPage, put: encryptionKeys.putObject },
   { table: 'idempotency_keys', column: 'body_sealed', page: idempotencyKeys.sealedPage, put: idempotencyKeys.putSealed },
+  { table: 'webhook_subscriptions', column: 'url_sealed', page: sealedWebhooks.urlPage, put: sealedWebhooks.putUrl },
+  { table: 'webhook_subscriptions', column: 'auth_sealed', page: sealedWebhooks.authPage, put: sealedWebhooks.putAuth },
+  { table: 'webhook_subscriptions', column: 'secret_sealed', page: sealedWebhooks.secretPage, put: sealedWebhooks.putSecret },
+  { table: 'webhook_subscriptions', column: 'old_secret_sealed', page: sealedWebhooks.oldSecretPage, put: sealedWebhooks.putOldSecret },
 ]
 
 export async function reseal(deps: { sql: Sql; seal: Seal }): Promise<Resealed> {

@@ -62,8 +62,24 @@ import {
   templatesRemoveAnnotation,
   templatesRemoveLabel,
 } from './template-marks.ts'
-import { createWebhook, deleteWebhook, getWebhook, listEventTypes, listWebhooks, testWebhook, updateWebhook } from './webhook.ts'
-import { getPendingAgentWebhooks, listDeliveries, reportDeliveryResult } from './webhook-delivery.ts'
+import {
+  createWebhook,
+  deleteWebhook,
+  getWebhook,
+  listEventTypes,
+  listWebhooks,
+  rotateWebhookSecret,
+  testWebhook,
+  updateWebhook,
+} from './webhook.ts'
+import {
+  getPendingAgentWebhooks,
+  listAllDeliveries,
+  listDeliveries,
+  replayDeliveries,
+  replayDelivery,
+  reportDeliveryResult,
+} from './webhook-delivery.ts'
 import {
   claimWorkOrder,
   completeWorkOrder,
@@ -178,7 +194,11 @@ export const endpoints = {
   updateWebhook,
   deleteWebhook,
   testWebhook,
+  rotateWebhookSecret,
   listDeliveries,
+  listAllDeliveries,
+  replayDelivery,
+  replayDeliveries,
   getPendingAgentWebhooks,
   reportDeliveryResult,
   createDiagnosticRequest,

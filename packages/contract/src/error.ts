@@ -155,11 +155,12 @@ export class ApiError extends Error {
   constructor(
     code: ErrorCode,
     message: string,
-    options: { details?: Record<string, unknown>; retryAfterSeconds?: number; cause?: unknown } = {},
+    options: { details?: Record<string, unknown>; retryAfterSeconds?: number; cause?: unknown; status?: number } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.code = code
-    this.status = errorStatus[code]
+    // A few codes are told with two statuses, because clients know them so.
+    this.status = options.status ?? errorStatus[code]
     this.details = options.details
     this.retryAfterSeconds = options.retryAfterSeconds
   }

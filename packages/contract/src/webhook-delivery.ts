@@ -9,10 +9,56 @@ export const listDeliveries = endpoint({
   path: '/api/v1/webhooks/{id}/deliveries',
   summary: 'Deliveries of a webhook, newest first',
   params: byId(Uuid),
-  query: z.object({ status: z.string().optional(), offset: z.int().min(0).default(0), ...pageQuery }),
+  query: z.object({ status: z.string().max(50).optional(), offset: z.int().min(0).max(10_000).default(0), ...pageQuery }),
   success: 200,
   response: z.array(WebhookDelivery),
   errors: ['webhook_not_found', 'invalid_cursor'],
+})
+
+export const listAllDeliveries = endpoint({
+  method: 'GET',
+  path: '/api/v1/webhook-deliveries',
+  summary: 'Deliveries of all webhooks, newest first',
+  query: z.object({
+    status: z.string().max(50).optional(),
+    event_type: z.string().max(100).optional(),
+    /** Inclusive. */
+    since: Timestamp.optional(),
+    ...pageQuery,
+  }),
+  success: 200,
+  response: z.array(WebhookDelivery),
+  errors: ['invalid_cursor'],
+})
+
+export const replayDelivery = endpoint({
+  method: 'POST',
+  path: '/api/v1/webhook-deliveries/{id}/replay',
+  summary: 'Send the message of a delivery again, as a new delivery',
+  params: byId(Uuid),
+  success: 201,
+  response: WebhookDelivery,
+  errors: ['delivery_not_found'],
+})
+
+export const replayDeliveries = endpoint({
+  method: 'POST',
+  path: '/api/v1/webhooks/{id}/replay',
+  summary: 'Send again what a webhook was to be told in a span of time, oldest first, at most 10,000; without a status the dead ones',
+  params: byId(Uuid),
+  body: z.object({
+    since: Timestamp,
+    until: Timestamp.nullable().optional(),
+    event_types: z.array(z.string().max(100)).max(50).nullable().optional(),
+    status: z
+      .array(z.enum(['success', 'dead']))
+      .max(2)
+      .nullable()
+      .optional(),
+  }),
+  success: 202,
+  response: z.object({ count: z.int() }),
+  errors: ['webhook_not_found'],
 })
 
 /** With the address in clear text: whoever may claim it has to send it. */
@@ -28,6 +74,7 @@ export const PendingWebhookDelivery = z.object({
   attempts: z.int32(),
   headers: z.record(z.string(), z.string()),
 })
+export type PendingWebhookDelivery = z.output<typeof PendingWebhookDelivery>
 
 export const getPendingAgentWebhooks = endpoint({
   method: 'GET',

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { endpoint } from './endpoint.ts'
 import { AgentId, byId, Label, pageQuery, StackId, Timestamp, Uuid } from './wire.ts'
 
-const Filters = z.object({ agent_id: AgentId.optional(), stack_id: StackId.optional() })
+export const WebhookFilters = z.object({ agent_id: AgentId.optional(), stack_id: StackId.optional() })
 
 export const Webhook = z.object({
   id: Uuid,
@@ -11,7 +11,7 @@ export const Webhook = z.object({
   has_url: z.boolean(),
   has_auth_header: z.boolean(),
   event_types: z.array(z.string()),
-  filters: Filters.nullable(),
+  filters: WebhookFilters.nullable(),
   target_labels: z.array(Label).nullable(),
   enabled: z.boolean(),
   max_retries: z.int32(),
@@ -130,4 +130,14 @@ export const testWebhook = endpoint({
   success: 200,
   response: z.object({ success: z.boolean(), status_code: z.int(), message: z.string() }),
   errors: ['webhook_not_found', 'webhook_test_failed'],
+})
+
+export const rotateWebhookSecret = endpoint({
+  method: 'POST',
+  path: '/api/v1/webhooks/{id}/rotate-secret',
+  summary: 'A new secret to sign deliveries with, shown once, here; the old one signs too for another day',
+  params,
+  success: 200,
+  response: z.object({ signing_secret: z.string() }),
+  errors: ['webhook_not_found'],
 })

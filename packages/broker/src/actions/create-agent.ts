@@ -6,12 +6,15 @@ import { recordDeed } from '../audit.ts'
 import type { Actor } from '../domain/actor.ts'
 import { requireAnnotation, requireLabel, requireName, requireStatus } from '../domain/names.ts'
 import { uuid7 } from '../domain/uuid7.ts'
+import { agentRegistered } from '../domain/webhook-events.ts'
 import * as agents from '../store/agents.ts'
 import * as annotationsStore from '../store/annotations.ts'
 import * as generators from '../store/generators.ts'
 import * as labelsStore from '../store/labels.ts'
 import * as registrations from '../store/registrations.ts'
 import type { Sql } from '../store/sql.ts'
+import { enqueue } from '../webhooks/enqueue.ts'
+import type { Subscriptions } from '../webhooks/subscriptions.ts'
 import { lockTargeting, retarget } from './retarget.ts'
 
 export interface NewAgent {
@@ -25,7 +28,7 @@ export interface NewAgent {
 }
 
 export async function createAgent(
-  deps: { sql: Sql; wakeFeed: () => void },
+  deps: { sql: Sql; hooks: Subscriptions; wakeFeed: () => void },
   input: NewAgent,
 ): Promise<{ agent: Agent; initial_pak: string }> {
   const made = await makePak()
@@ -58,10 +61,12 @@ export async function createAgent(
       on: { type: 'agent', id: row.id },
       details: { name: row.name, cluster_name: row.cluster_name },
     })
-    return agents.get(sql, { id: row.id })
+    const made = (await agents.get(sql, { id: row.id }))!
+    await enqueue(sql, deps.hooks, [agentRegistered(made)])
+    return made
   })
   deps.wakeFeed()
-  return { agent: agent!, initial_pak: made.pak }
+  return { agent, initial_pak: made.pak }
 }
 
 /** Every agent takes the system generator's stacks; the others are those the caller named, all of which must exist. */

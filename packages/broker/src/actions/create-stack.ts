@@ -5,11 +5,14 @@ import { recordDeed } from '../audit.ts'
 import type { Actor } from '../domain/actor.ts'
 import { requireAnnotation, requireDescription, requireLabel, requireName } from '../domain/names.ts'
 import { uuid7 } from '../domain/uuid7.ts'
+import { stackCreated } from '../domain/webhook-events.ts'
 import * as annotationsStore from '../store/annotations.ts'
 import * as generators from '../store/generators.ts'
 import * as labelsStore from '../store/labels.ts'
 import type { Sql } from '../store/sql.ts'
 import * as stacks from '../store/stacks.ts'
+import { enqueue } from '../webhooks/enqueue.ts'
+import type { Subscriptions } from '../webhooks/subscriptions.ts'
 import { lockTargeting, retarget } from './retarget.ts'
 
 export interface NewStack {
@@ -22,7 +25,7 @@ export interface NewStack {
   readonly by: Actor
 }
 
-export async function createStack(deps: { sql: Sql; wakeFeed: () => void }, input: NewStack): Promise<Stack> {
+export async function createStack(deps: { sql: Sql; hooks: Subscriptions; wakeFeed: () => void }, input: NewStack): Promise<Stack> {
   const row = {
     id: uuid7(),
     name: requireName(input.name, 'name'),
@@ -47,6 +50,7 @@ export async function createStack(deps: { sql: Sql; wakeFeed: () => void }, inpu
     })
     await retarget(sql, { stackId: row.id })
     await recordDeed(sql, { by: input.by, action: 'stack.created', on: { type: 'stack', id: row.id }, details: { name: row.name } })
+    await enqueue(sql, deps.hooks, [stackCreated(inserted)])
     return inserted
   })
   deps.wakeFeed()

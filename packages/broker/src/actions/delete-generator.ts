@@ -7,13 +7,14 @@ import * as generators from '../store/generators.ts'
 import * as registrations from '../store/registrations.ts'
 import type { Sql } from '../store/sql.ts'
 import * as stacks from '../store/stacks.ts'
+import type { Subscriptions } from '../webhooks/subscriptions.ts'
 import { deleteStacks } from './delete-stack.ts'
 import { lockTargeting } from './retarget.ts'
 
 const stacksPerStep = 500
 
 export async function deleteGenerator(
-  deps: { sql: Sql; seal: Seal; wakeFeed: () => void },
+  deps: { sql: Sql; seal: Seal; hooks: Subscriptions; wakeFeed: () => void },
   { generatorId: id, by }: { generatorId: string; by: Actor },
 ): Promise<void> {
   await deps.sql.begin(async (sql) => {
@@ -24,7 +25,7 @@ export async function deleteGenerator(
     if (generator.is_system) throw new ApiError('cannot_delete_system_generator', 'the system generator cannot be deleted')
     const live = (await stacks.liveOf(sql, { generator_id: id })).map((stack) => stack.id)
     for (let at = 0; at < live.length; at += stacksPerStep)
-      await deleteStacks(sql, deps.seal, { stackIds: live.slice(at, at + stacksPerStep), by })
+      await deleteStacks(sql, deps, { stackIds: live.slice(at, at + stacksPerStep), by })
     await registrations.removeAllOf(sql, { generator_id: id })
     await generators.markDeleted(sql, { id })
     await recordDeed(sql, { by, action: 'generator.deleted', on: { type: 'generator', id }, details: { stacks: live.length } })

@@ -11,8 +11,10 @@ import * as agentTargets from '../store/agent-targets.ts'
 import * as agents from '../store/agents.ts'
 import * as deploymentObjects from '../store/deployment-objects.ts'
 import type { Sql } from '../store/sql.ts'
+import type { Subscriptions } from '../webhooks/subscriptions.ts'
+import { tellOfReports } from './tell-of-reports.ts'
 
-type Deps = { sql: Sql; wakeFeed: () => void }
+type Deps = { sql: Sql; hooks: Subscriptions; wakeFeed: () => void }
 type IdentifiedEvent = NewAgentEvent & { readonly id: string }
 type Recorded = { readonly is: 'stored' | 'duplicate'; readonly row: AgentEvent } | { readonly is: 'refused'; readonly error: ApiError }
 
@@ -52,6 +54,8 @@ async function record(deps: Deps, input: { agentId: string; events: IdentifiedEv
       await agentStackStatus.lockOfObjects(sql, { agent_id: agentId, object_ids })
       await agentStackStatus.markRemoved(sql, { agent_id: agentId, object_ids })
     }
+    const fresh = [...new Set(told.map(({ id }) => id))].flatMap((id) => stored.fresh.get(id) ?? [])
+    await tellOfReports(sql, deps.hooks, { events: fresh, stackOf: about.stackOf })
     return events.map((event, index) => outcome(stored, event, faults[index] ?? null))
   })
   deps.wakeFeed()

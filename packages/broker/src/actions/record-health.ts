@@ -3,17 +3,20 @@ import { ApiError } from '@brokkr/contract/error.ts'
 import { type HealthReport, HealthStatus } from '@brokkr/contract/health.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Actor } from '../domain/actor.ts'
+import { healthChanged } from '../domain/webhook-events.ts'
 import * as agentTargets from '../store/agent-targets.ts'
 import * as agents from '../store/agents.ts'
 import * as deploymentHealth from '../store/deployment-health.ts'
 import * as deploymentObjects from '../store/deployment-objects.ts'
 import type { Sql } from '../store/sql.ts'
+import { enqueue, isWanted } from '../webhooks/enqueue.ts'
+import type { Subscriptions } from '../webhooks/subscriptions.ts'
 
 const aheadMs = 5 * 60_000
 const summaryBytesMax = 64 * 1024
 
 export async function recordHealth(
-  deps: { sql: Sql; clock: Clock; wakeFeed: () => void },
+  deps: { sql: Sql; clock: Clock; hooks: Subscriptions; wakeFeed: () => void },
   input: { agentId: string; reports: readonly HealthReport[]; by: Actor },
 ): Promise<void> {
   const records = newestOf(input.reports).map((report) => recordOf(report, deps.clock.now()))
@@ -21,7 +24,11 @@ export async function recordHealth(
   await deps.sql.begin(async (sql) => {
     await agents.lockForReport(sql, { id: input.agentId })
     await refuseForeign(sql, input, records)
-    await deploymentHealth.record(sql, { agent_id: input.agentId, records: JSON.stringify(records) })
+    const report = { agent_id: input.agentId, records: JSON.stringify(records) }
+    const isNews = await isWanted(sql, deps.hooks, ['deployment.health.changed'])
+    const changes = isNews ? await deploymentHealth.changesBy(sql, report) : []
+    await deploymentHealth.record(sql, report)
+    await enqueue(sql, deps.hooks, changes.map(healthChanged))
   })
   deps.wakeFeed()
 }

@@ -7,6 +7,7 @@ import { bootstrap } from '../bootstrap.ts'
 import { systemActor } from '../domain/actor.ts'
 import { createSeal } from '../seal.ts'
 import { type Database, openDatabase } from '../store/db.ts'
+import { freshSubscriptions, type Subscriptions } from '../webhooks/subscriptions.ts'
 import { addAgentAnnotation, removeAgentAnnotation } from './annotate-agent.ts'
 import { addStackAnnotation, removeStackAnnotation } from './annotate-stack.ts'
 import { createAgent } from './create-agent.ts'
@@ -22,10 +23,10 @@ import { addTarget, removeTarget } from './target-stack.ts'
 
 const by = { ...systemActor, kind: 'admin' as const }
 let sql: Database
-let deps: { sql: Database; seal: ReturnType<typeof createSeal>; wakeFeed: () => void }
+let deps: { sql: Database; seal: ReturnType<typeof createSeal>; hooks: Subscriptions; wakeFeed: () => void }
 beforeAll(async () => {
   sql = openDatabase({ url: (await database()).url, schema: 'public', poolSize: 8 })
-  deps = { sql, seal: createSeal([randomBytes(32)]), wakeFeed: () => undefined }
+  deps = { sql, seal: createSeal([randomBytes(32)]), hooks: freshSubscriptions(), wakeFeed: () => undefined }
   await bootstrap({ sql }, { pak_hash: 'a'.repeat(64), admin_pak_file: '/nowhere', allow_sample_pak: false })
   return () => sql.close()
 })

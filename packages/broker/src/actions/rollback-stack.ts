@@ -6,10 +6,13 @@ import { recordDeed } from '../audit.ts'
 import type { Actor } from '../domain/actor.ts'
 import { sealedYaml } from '../domain/sealed-yaml.ts'
 import { uuid7 } from '../domain/uuid7.ts'
+import { deploymentCreated } from '../domain/webhook-events.ts'
 import type { Seal } from '../seal.ts'
 import * as deploymentObjects from '../store/deployment-objects.ts'
 import type { Sql } from '../store/sql.ts'
 import * as stacks from '../store/stacks.ts'
+import { enqueue } from '../webhooks/enqueue.ts'
+import type { Subscriptions } from '../webhooks/subscriptions.ts'
 import { insertObject, objectOf, refuseMovedHead } from './submit-deployment-object.ts'
 
 export interface Rollback {
@@ -22,7 +25,10 @@ export interface Rollback {
   readonly by: Actor
 }
 
-export async function rollbackStack(deps: { sql: Sql; seal: Seal; wakeFeed: () => void }, input: Rollback): Promise<DeploymentObject> {
+export async function rollbackStack(
+  deps: { sql: Sql; seal: Seal; hooks: Subscriptions; wakeFeed: () => void },
+  input: Rollback,
+): Promise<DeploymentObject> {
   const { stackId, by } = input
   if ((input.objectId === null) === (input.sequenceId === null))
     throw new ApiError('invalid_request_body', 'name the revision to go back to by sequence_id or by deployment_object_id, one of the two')
@@ -43,6 +49,7 @@ export async function rollbackStack(deps: { sql: Sql; seal: Seal; wakeFeed: () =
       reason: input.reason,
     }
     await recordDeed(sql, { by, action: 'deployment.rolled_back', on: { type: 'deployment_object', id: row.id }, details })
+    await enqueue(sql, deps.hooks, [deploymentCreated(row)])
     return objectOf(row, yamlContent)
   })
   deps.wakeFeed()

@@ -4,20 +4,21 @@ import { beforeAll, expect, test } from 'vitest'
 import { systemActor } from '../domain/actor.ts'
 import { createSeal } from '../seal.ts'
 import { type Database, openDatabase } from '../store/db.ts'
+import { freshSubscriptions, type Subscriptions } from '../webhooks/subscriptions.ts'
 import { createGenerator } from './create-generator.ts'
 import { createStack } from './create-stack.ts'
 import { submitDeploymentObject } from './submit-deployment-object.ts'
 
 const by = { ...systemActor, kind: 'admin' as const }
 let databases: Database[]
-let deps: { sql: Database; seal: ReturnType<typeof createSeal>; wakeFeed: () => void }[]
+let deps: { sql: Database; seal: ReturnType<typeof createSeal>; hooks: Subscriptions; wakeFeed: () => void }[]
 let stackId: string
 beforeAll(async () => {
   const { url } = await database()
   // Two pools stand for two brokers on one database.
   databases = [0, 1].map(() => openDatabase({ url, schema: 'public', poolSize: 8 }))
   const seal = createSeal([randomBytes(32)])
-  deps = databases.map((sql) => ({ sql, seal, wakeFeed: () => undefined }))
+  deps = databases.map((sql) => ({ sql, seal, hooks: freshSubscriptions(), wakeFeed: () => undefined }))
   const { generator } = await createGenerator(deps[0]!, { name: 'g', description: null, by })
   stackId = (
     await createStack(deps[0]!, { name: 's', description: null, generatorId: generator.id, labels: [], annotations: {}, drift: 'heal', by })

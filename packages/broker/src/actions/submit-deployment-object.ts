@@ -6,10 +6,13 @@ import { recordDeed } from '../audit.ts'
 import type { Actor } from '../domain/actor.ts'
 import { sealedYaml } from '../domain/sealed-yaml.ts'
 import { uuid7 } from '../domain/uuid7.ts'
+import { deploymentCreated } from '../domain/webhook-events.ts'
 import type { Seal } from '../seal.ts'
 import * as deploymentObjects from '../store/deployment-objects.ts'
 import type { Sql } from '../store/sql.ts'
 import * as stacks from '../store/stacks.ts'
+import { enqueue } from '../webhooks/enqueue.ts'
+import type { Subscriptions } from '../webhooks/subscriptions.ts'
 
 export interface NewObject {
   readonly stackId: string
@@ -22,7 +25,7 @@ export interface NewObject {
 }
 
 export async function submitDeploymentObject(
-  deps: { sql: Sql; seal: Seal; wakeFeed: () => void },
+  deps: { sql: Sql; seal: Seal; hooks: Subscriptions; wakeFeed: () => void },
   input: NewObject,
 ): Promise<DeploymentObject> {
   const object = await deps.sql.begin(async (sql) => {
@@ -39,6 +42,7 @@ export async function submitDeploymentObject(
       yaml_checksum: row.yaml_checksum,
     }
     await recordDeed(sql, { by: input.by, action: 'deployment.created', on: { type: 'deployment_object', id: row.id }, details })
+    await enqueue(sql, deps.hooks, [deploymentCreated(row)])
     return row
   })
   deps.wakeFeed()

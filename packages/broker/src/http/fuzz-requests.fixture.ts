@@ -131,6 +131,7 @@ const bodies = (world: FuzzWorld, random: Random, ids: Ids): Partial<Record<Endp
     createWebhook: () => ({ name: name(), url: 'https://example.com/', event_types: ['*'] }),
     updateWebhook: () => ({ enabled: true }),
     reportDeliveryResult: () => ({ success: true }),
+    replayDeliveries: () => ({ since: time }),
     createDiagnosticRequest: () => ({ agent_id: ids.agent }),
     submitDiagnosticResult: () => ({ pod_statuses: '[]', events: '[]', collected_at: time }),
   }

@@ -243,6 +243,7 @@ const bodies = (about: typeof present): Partial<Record<EndpointName, unknown>> =
   completeWorkOrder: { success: true },
   createWebhook: { name: 'w', url: 'https://example.test/', event_types: ['*'] },
   reportDeliveryResult: { success: true },
+  replayDeliveries: { since: time },
   createDiagnosticRequest: { agent_id: about.agent },
   submitDiagnosticResult: { pod_statuses: '[]', events: '[]', collected_at: time },
   approvePrune: { removals: 1 },

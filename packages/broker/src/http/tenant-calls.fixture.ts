@@ -122,6 +122,7 @@ const bodyOf = (name: EndpointName, tenant: Tenant): unknown =>
     completeWorkOrder: { success: true },
     createWebhook: { name: 'w', url: 'https://example.com/', event_types: ['*'] },
     reportDeliveryResult: { success: true },
+    replayDeliveries: { since: time },
     createDiagnosticRequest: { agent_id: tenant.agentId },
     submitDiagnosticResult: { pod_statuses: '[]', events: '[]', collected_at: time },
   })[name as string] ?? {}

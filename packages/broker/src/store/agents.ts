@@ -86,14 +86,15 @@ export const setPak = count(
 )
 
 /** What of an agent goes with it: pairs, marks, registrations, and what it reported of stacks. Nothing is removed in its cluster. */
-export const markDeleted = count(
+export const markDeleted = maybe(
   'agents.markDeleted',
+  z.object({ deleted_at: z.string() }),
   (p: Slots<{ id: string }>) => `
   with events as (update agent_events set deleted_at = now(), updated_at = now() where agent_id = ${p.id}::uuid and deleted_at is null),
     labels as (delete from agent_labels where agent_id = ${p.id}::uuid),
     annotations as (delete from agent_annotations where agent_id = ${p.id}::uuid),
     registrations as (delete from agent_generator_registrations where agent_id = ${p.id}::uuid)
-  update agents set deleted_at = now(), ${touched} where id = ${p.id}::uuid and deleted_at is null`,
+  update agents set deleted_at = now(), ${touched} where id = ${p.id}::uuid and deleted_at is null returning deleted_at`,
 )
 
 const Invited = z.object({ invited_generator_ids: z.array(z.string()) })
@@ -163,10 +164,12 @@ export const setFacts = count(
 )
 
 /** By compare-and-set, so that one of many processes makes the transition. */
-export const markConnected = count(
+export const markConnected = maybe(
   'agents.markConnected',
+  z.object({ agent_id: z.string(), name: z.string(), cluster_name: z.string(), connected_at: z.string() }),
   (p: Slots<{ agent_id: string }>) => `
-  update agents set connection_state = 'connected', connected_at = now() where id = ${p.agent_id}::uuid and connection_state <> 'connected'`,
+  update agents set connection_state = 'connected', connected_at = now() where id = ${p.agent_id}::uuid and connection_state <> 'connected'
+  returning id as agent_id, name, cluster_name, connected_at`,
 )
 
 /** Before a report is stored: whether its agent is silent stays as it is until the transaction ends, and reports of one agent come one
@@ -202,11 +205,12 @@ export const unheardAmong = rows(
  *  whoever targets meanwhile refers to these agents and is waited for by their counts. */
 export const markSilent = rows(
   'agents.markSilent',
-  z.object({ id: z.string() }),
+  z.object({ agent_id: z.string(), name: z.string(), cluster_name: z.string(), last_seen_at: z.string(), at: z.string() }),
   (p: Slots<{ silent_seconds: number; limit: number }>) => `
-  update agents set connection_state = 'disconnected' where id in (
-    select a.id from agents a join agent_liveness l on l.agent_id = a.id
+  with silent as materialized (
+    select a.id, l.last_seen_at from agents a join agent_liveness l on l.agent_id = a.id
     where a.connection_state = 'connected' and a.deleted_at is null and l.last_seen_at < now() - ${p.silent_seconds}::float8 * interval '1 second'
     order by a.id limit ${p.limit}::int for no key update of a skip locked)
-  returning id`,
+  update agents a set connection_state = 'disconnected' from silent where a.id = silent.id
+  returning a.id as agent_id, a.name, a.cluster_name, silent.last_seen_at, now() as at`,
 )

@@ -21,6 +21,28 @@ export const record = count(
   where excluded.checked_at >= h.checked_at`,
 )
 
+const Change = z.object({
+  agent_id: z.string(),
+  deployment_object_id: z.string(),
+  stack_id: z.string(),
+  previous_status: HealthStatus.nullable(),
+  status: HealthStatus,
+  summary: z.string().nullable(),
+  checked_at: z.string(),
+  at: z.string(),
+})
+/** Those of the records that will say something else than what is stored; asked before they are, by whoever holds the agent's lock. */
+export const changesBy = rows(
+  'deployment_health.changesBy',
+  Change,
+  (p: Slots<{ agent_id: string; records: string }>) => `
+  select ${p.agent_id}::uuid as agent_id, o.id as deployment_object_id, o.stack_id, h.status as previous_status, r.status, r.summary, r.checked_at, now() as at
+  from jsonb_to_recordset(${p.records}::jsonb) as r (id uuid, status text, summary text, checked_at timestamptz)
+  join deployment_objects o on o.id = r.id
+  left join deployment_health h on h.agent_id = ${p.agent_id}::uuid and h.deployment_object_id = o.id
+  where h.id is null or (h.status <> r.status and r.checked_at >= h.checked_at)`,
+)
+
 export const ofObject = rows(
   'deployment_health.ofObject',
   DeploymentHealth,

@@ -117,6 +117,12 @@ export const ownerOf = lookUp(
   select o.stack_id, s.generator_id, o.deleted_at is not null as is_deleted from deployment_objects o join stacks s on s.id = o.stack_id where o.id = ${p.id}::uuid`,
 )
 
+export const sequencesOf = rows(
+  'deployment_objects.sequencesOf',
+  z.object({ id: z.string(), sequence_id: z.int() }),
+  (p: Slots<{ ids: string[] }>) => `select id, sequence_id from deployment_objects where id = any(${p.ids}::uuid[])`,
+)
+
 /** Where each of these belongs; an agent may still report on a revision that was deleted meanwhile. */
 export const stacksOf = rows(
   'deployment_objects.stacksOf',

@@ -42,6 +42,12 @@ beforeAll(async () => {
     insert into change_log (scope_kind, scope_id, object_kind, op) select 'stack', pg_temp.id('b', n % 5000 + 1), 'stack', 'update' from generate_series(1, 20000) n;
     insert into idempotency_keys (scope, key, id, body_hash, status, body_sealed, expires_at)
       select 's' || n, 'k', gen_random_uuid(), 'h', 201, '', now() + interval '1 day' from generate_series(1, 10000) n;
+    insert into webhook_subscriptions (id, name, url_sealed, secret_sealed, event_types) select pg_temp.id('e', n), 'w', '', '', '{*}' from generate_series(1, 20) n;
+    insert into webhook_deliveries (id, subscription_id, event_type, event_id, payload, status, created_at, completed_at, next_retry_at, acquired_until, target_labels)
+      select gen_random_uuid(), pg_temp.id('e', n % 20 + 1), 'stack.created', gen_random_uuid(), repeat('x', 500), k.status, now() - n * interval '30 seconds',
+        case when k.status in ('success', 'dead') then now() end, case k.status when 'failed' then now() end, case k.status when 'acquired' then now() end,
+        case when n % 3 = 0 then array['l' || n] end
+      from generate_series(1, 20000) n cross join lateral (select case n % 100 when 0 then 'pending' when 1 then 'acquired' when 2 then 'failed' when 3 then 'dead' else 'success' end as status) k;
   `)
   await client.query('analyze')
   const { rows } = await client.query<{ name: string }>(`select relname as name from pg_class where relkind = 'r' and reltuples >= 1000`)
@@ -64,6 +70,7 @@ const excused: Readonly<Record<string, string>> = {
   'agent_events.removeOld': tidying,
   'agent_events.removeOldAcks': tidying,
   'change_log.deleteBelow': tidying,
+  'webhook_deliveries.removeEnded': tidying,
   'agent_stack_status.recordSkips': 'of a handful of pairs, when something could not be sent',
   'agents.markSilent': 'once in ten seconds, over the connected agents',
   'agent_targets.recomputeEnded': perValue,

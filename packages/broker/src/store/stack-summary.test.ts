@@ -20,6 +20,7 @@ import { submitDeploymentObject } from '../actions/submit-deployment-object.ts'
 import { systemActor } from '../domain/actor.ts'
 import { uuid7 } from '../domain/uuid7.ts'
 import { createSeal } from '../seal.ts'
+import { freshSubscriptions, type Subscriptions } from '../webhooks/subscriptions.ts'
 import * as agentStackStatus from './agent-stack-status.ts'
 import { type Database, openDatabase } from './db.ts'
 import * as stackSummary from './stack-summary.ts'
@@ -27,11 +28,11 @@ import * as stacks from './stacks.ts'
 
 const by = { ...systemActor, kind: 'admin' as const }
 let sql: Database
-let deps: { sql: Database; seal: ReturnType<typeof createSeal>; wakeFeed: () => void; clock: typeof systemClock }
+let deps: { sql: Database; seal: ReturnType<typeof createSeal>; hooks: Subscriptions; wakeFeed: () => void; clock: typeof systemClock }
 let generatorId: string
 beforeAll(async () => {
   sql = openDatabase({ url: (await database()).url, schema: 'public', poolSize: 12 })
-  deps = { sql, seal: createSeal([randomBytes(32)]), wakeFeed: () => undefined, clock: systemClock }
+  deps = { sql, seal: createSeal([randomBytes(32)]), hooks: freshSubscriptions(), wakeFeed: () => undefined, clock: systemClock }
   generatorId = (await createGenerator(deps, { name: 'g', description: null, by })).generator.id
   return () => sql.close()
 })

@@ -140,10 +140,10 @@ export const liveOf = rows(
 /** The numbers the deletions took, of those that were still live. */
 export const markDeleted = rows(
   'stacks.markDeleted',
-  z.object({ stack_id: z.string(), sequence_id: z.int() }),
+  z.object({ stack_id: z.string(), sequence_id: z.int(), deleted_at: z.string() }),
   (p: Slots<{ stack_ids: string[] }>) => `
   update stacks set ${takeNumber}, deleted_at = now(), ${touched} where id = any(${p.stack_ids}::uuid[]) and deleted_at is null
-  returning id as stack_id, last_sequence as sequence_id`,
+  returning id as stack_id, last_sequence as sequence_id, deleted_at`,
 )
 
 const Owner = z.object({ generator_id: z.string(), is_deleted: z.boolean() })

@@ -189,3 +189,28 @@ test('each table writes the rows its followers need, and unimportant columns wri
   expect(await rowsOf(() => client.query(`update stacks set updated_at = now() where id = '${stack}'`))).toEqual([])
   expect(await rowsOf(() => client.query('update agent_liveness set last_seen_at = now()'))).toEqual([])
 })
+
+test('a changed subscription reaches every process, and deliveries that became due wake whoever delivers them, once per statement', async () => {
+  const subscription = randomUUID()
+  const control = (op: string) => [`control webhook_subscription ${op}`]
+  const insert = `insert into webhook_subscriptions (id, name, url_sealed, secret_sealed, event_types) values ('${subscription}', 's', '', '', '{*}')`
+  expect(await rowsOf(() => client.query(insert))).toEqual(control('insert'))
+  expect(await rowsOf(() => client.query('update webhook_subscriptions set enabled = false'))).toEqual(control('update'))
+  const deliveries = (labels: string) =>
+    client.query(`insert into webhook_deliveries (id, subscription_id, event_type, event_id, payload, target_labels)
+      select gen_random_uuid(), '${subscription}', 'a.b', gen_random_uuid(), '', labels::text[] from unnest(array[${labels}]) as l (labels)`)
+  expect(await rowsOf(() => deliveries(`null, '{}', null`))).toEqual(['task webhook_delivery insert'])
+  expect(await rowsOf(() => deliveries(`'{x,y}', '{x}'`))).toEqual(['label webhook_delivery insert'])
+  expect((await rowsOf(() => deliveries(`'{y,x}', null`))).toSorted()).toEqual([
+    'label webhook_delivery insert',
+    'task webhook_delivery insert',
+  ])
+  const { rows } = await client.query(`select from change_log where scope_kind = 'label' and scope_id = md5('x')::uuid`)
+  expect(rows).toHaveLength(1)
+  const move = (to: string) => rowsOf(() => client.query(`update webhook_deliveries set ${to} where target_labels is null`))
+  expect(await move(`status = 'failed', next_retry_at = now()`)).toEqual([])
+  expect(await move(`status = 'pending', next_retry_at = null`)).toEqual(['task webhook_delivery update'])
+  expect(await move(`status = 'acquired', acquired_until = now()`)).toEqual([])
+  expect(await rowsOf(() => client.query('delete from webhook_subscriptions'))).toEqual(control('delete'))
+  expect((await client.query('select from webhook_deliveries')).rows).toEqual([])
+})

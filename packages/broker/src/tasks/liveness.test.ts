@@ -3,6 +3,7 @@ import { type TestBroker, unique } from '@brokkr/testing/broker.ts'
 import { type FeedWorld, feedWorld } from '@brokkr/testing/feed-world.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { beforeAll, expect, test } from 'vitest'
+import { subscribe } from '../webhooks/subscribe.fixture.ts'
 
 let world: FeedWorld
 let other: TestBroker
@@ -12,7 +13,8 @@ beforeAll(async () => {
   return () => Promise.all([world.broker.kill(), other.kill()])
 })
 
-test('an agent unheard for 80 s is fresh, for 100 s shown as stale and disconnected once, however many processes look', async () => {
+test('[S50] an agent unheard for 80 s is fresh, for 100 s shown as stale; the task disconnects it and tells of it once, however many processes look', async () => {
+  await subscribe(world.sql, ['agent.connected', 'agent.disconnected'])
   const label = unique('l')
   const stack = await world.stack([label])
   const agent = await world.agent([label])
@@ -20,6 +22,14 @@ test('an agent unheard for 80 s is fresh, for 100 s shown as stale and disconnec
   const object = await world.submit(stack.id, 'x')
   const report = { stack_id: stack.id, rev: 1, object_id: object.id, phase: 'applied', observed_at: new Date().toISOString() } as never
   await agent.client.reportStatus({ params: { id: agent.agent.id }, body: { session: 1, n: 1, stacks: [report] } })
+  /** What webhooks are told of it, in the order of time. */
+  const told = () =>
+    world.sql<{ type: string; data: Record<string, string> }>(
+      `select event_type as type, payload::json->'data' as data from webhook_deliveries
+       where payload::json->'data'->>'agent_id' = $1 order by created_at`,
+      [agent.agent.id],
+    )
+  expect((await told()).map(({ type }) => type)).toEqual(['agent.connected'])
   // Every change of the state is written down by the database itself.
   await world.sql('create table transitions (before text, after text)')
   await world.sql(`create function note_transition() returns trigger language plpgsql as $$
@@ -38,13 +48,21 @@ test('an agent unheard for 80 s is fresh, for 100 s shown as stale and disconnec
   }
   await silentFor(80)
   await lookedAgain()
-  expect([await isStale(), await state()]).toEqual([false, 'connected'])
+  expect([await isStale(), await state(), (await told()).length]).toEqual([false, 'connected', 1])
   await silentFor(100)
   expect(await isStale()).toBe(true)
   await waitFor('disconnected', async () => (await state()) === 'disconnected')
   await lookedAgain()
   expect(await world.sql('select * from transitions')).toEqual([{ before: 'connected', after: 'disconnected' }])
-  // A sign of life brings it back.
-  await agent.client.recordHeartbeat({ params: { id: agent.agent.id } })
+  const [, gone, ...more] = await told()
+  expect([gone?.type, more]).toEqual(['agent.disconnected', []])
+  const [seen] = await world.sql<{ last: Date }>('select last_seen_at as last from agent_liveness where agent_id = $1', [agent.agent.id])
+  const { name, cluster_name, id: agent_id } = agent.agent
+  expect(gone?.data).toEqual({ agent_id, name, cluster_name, last_seen_at: expect.any(String) as string })
+  expect(Date.parse(gone!.data['last_seen_at']!)).toBe(seen!.last.getTime())
+  // A sign of life brings it back, whichever process hears it, and once: both are told at the same time.
+  const at = [world.broker.clientOf(agent.pak), other.clientOf(agent.pak)]
+  await Promise.all(Array.from({ length: 10 }, (_, n) => at[n % 2]!.recordHeartbeat({ params: { id: agent.agent.id } })))
+  expect((await told()).map(({ type }) => type)).toEqual(['agent.connected', 'agent.disconnected', 'agent.connected'])
   expect([await isStale(), await state()]).toEqual([false, 'connected'])
 })

@@ -40,6 +40,8 @@ test('tasks are listed with their interval and their last run', async () => {
     ['housekeeping', 600],
     ['target-verify', 86_400],
     ['summary-verify', 86_400],
+    ['webhook-delivery', 5],
+    ['webhook-cleanup', 3600],
   ])
   expect(tasks[1]).toMatchObject({ last_result: { disconnected: 0 }, last_error: null })
 })

@@ -1,8 +1,9 @@
 // Each task on a real database: old rows are made old by SQL, by the clock that counts.
 import { randomBytes } from 'node:crypto'
 import { systemClock } from '@brokkr/runtime/clock.ts'
-import { createLog } from '@brokkr/runtime/log.ts'
+import { createLog, type Log } from '@brokkr/runtime/log.ts'
 import { createMetrics } from '@brokkr/runtime/metrics.ts'
+import { createOutbound } from '@brokkr/runtime/outbound.ts'
 import { database, type TestDatabase } from '@brokkr/testing/postgres.ts'
 import type pg from 'pg'
 import { beforeAll, expect, test } from 'vitest'
@@ -17,6 +18,9 @@ import { systemActor } from '../domain/actor.ts'
 import { createSeal } from '../seal.ts'
 import { type Database, openDatabase } from '../store/db.ts'
 import * as feedState from '../store/feed-state.ts'
+import { createPartsOpener } from '../webhooks/sealed-parts.ts'
+import { createSender } from '../webhooks/sender.ts'
+import { freshSubscriptions } from '../webhooks/subscriptions.ts'
 import { listTasks, type TaskSettings } from './index.ts'
 
 const by = systemActor
@@ -27,6 +31,9 @@ const settings: TaskSettings = {
   auditRetentionDays: () => 90,
   auditCleanupSeconds: () => 86_400,
   eventDays: () => 30,
+  webhookDeliverySeconds: () => 5,
+  webhookCleanupSeconds: () => 3600,
+  webhookRetentionDays: () => 7,
 }
 const logged: string[] = []
 const metrics = createMetrics()
@@ -39,7 +46,7 @@ beforeAll(async () => {
   db = await database()
   client = await db.connect()
   sql = openDatabase({ url: db.url, schema: 'public', poolSize: 4 })
-  const deps = { sql, wakeFeed: () => undefined }
+  const deps = { sql, hooks: freshSubscriptions(), wakeFeed: () => undefined }
   const { generator } = await createGenerator(deps, { name: 'g', description: null, by })
   const stack = { name: 's', description: null, generatorId: generator.id, labels: ['l'], annotations: {}, drift: 'heal', by }
   stackId = (await createStack(deps, stack)).id
@@ -49,9 +56,19 @@ beforeAll(async () => {
     await sql.close()
   }
 })
+/** It may reach nobody: what is claimed here fails. */
+const senderOf = (log: Log) => {
+  const outbound = createOutbound({}, {})
+  const opener = createPartsOpener({ seal: createSeal([randomBytes(32)]), metrics })
+  const settings = { batchSize: () => 50, concurrency: () => 64, perSubscription: () => 4 }
+  return createSender({ sql, opener, outbound, clock: systemClock, log, metrics }, settings)
+}
 const run = (name: string, changed: Partial<TaskSettings> = {}) => {
   const log = createLog({ name: 'test', destination: { write: (line: string) => void logged.push(line) } })
-  const tasks = listTasks({ sql, clock: systemClock, log, metrics, wakeFeed: () => undefined }, { ...settings, ...changed })
+  const tasks = listTasks(
+    { sql, clock: systemClock, log, metrics, hooks: freshSubscriptions(), sender: senderOf(log), wakeFeed: () => undefined },
+    { ...settings, ...changed },
+  )
   return tasks.find((task) => task.name === name)!.run(new AbortController().signal)
 }
 const countOf = async (text: string): Promise<number> =>
@@ -110,12 +127,15 @@ test('a large log goes in batches of ten thousand rows', async () => {
       return result
     },
   }
+  const log = createLog({ name: 't', destination: { write: () => undefined } })
   const [task] = listTasks(
     {
       sql: counting,
       clock: systemClock,
-      log: createLog({ name: 't', destination: { write: () => undefined } }),
+      log,
       metrics,
+      hooks: freshSubscriptions(),
+      sender: senderOf(log),
       wakeFeed: () => undefined,
     },
     settings,
@@ -130,14 +150,14 @@ test('agent-liveness disconnects whoever is unheard for too long, by database ti
     (await client.query<{ s: string }>('select connection_state as s from agents where id = $1', [agentId])).rows[0]!.s
   const age = (seconds: number) => client.query(`update agent_liveness set last_seen_at = now() - ${seconds} * interval '1 second'`)
   expect([await state(), await run('agent-liveness')]).toEqual(['never', { disconnected: 0 }])
-  await recordHeartbeat({ sql }, { agentId, heartbeat: {} })
+  await recordHeartbeat({ sql, hooks: freshSubscriptions(), wakeFeed: () => undefined }, { agentId, heartbeat: {} })
   await age(80)
   expect([await run('agent-liveness'), await state()]).toEqual([{ disconnected: 0 }, 'connected'])
   await age(100)
   const both = await Promise.all([run('agent-liveness'), run('agent-liveness')])
   expect(both.reduce((sum, counts) => sum + counts['disconnected']!, 0)).toBe(1)
   expect(await state()).toBe('disconnected')
-  await recordHeartbeat({ sql }, { agentId, heartbeat: {} })
+  await recordHeartbeat({ sql, hooks: freshSubscriptions(), wakeFeed: () => undefined }, { agentId, heartbeat: {} })
   expect(await state()).toBe('connected')
 })
 
@@ -161,7 +181,7 @@ test('audit-cleanup drops whole months that are over, keeps the others, and make
 
 test('housekeeping removes what has ended and nothing else', async () => {
   const seal = createSeal([randomBytes(32)])
-  const deps = { sql, seal, wakeFeed: () => undefined }
+  const deps = { sql, seal, hooks: freshSubscriptions(), wakeFeed: () => undefined }
   const submit = (yamlContent: string) =>
     submitDeploymentObject(deps, { stackId, yamlContent, isDeletionMarker: false, expectedSequenceId: undefined, by })
   const [superseded, head] = [await submit('a: 1'), await submit('a: 2')]

@@ -12,6 +12,7 @@ import { systemActor } from '../domain/actor.ts'
 import { createSeal } from '../seal.ts'
 import { type Database, openDatabase } from '../store/db.ts'
 import { NamedQuery } from '../store/named-query.ts'
+import { freshSubscriptions, type Subscriptions } from '../webhooks/subscriptions.ts'
 
 export interface OneAction {
   readonly url: string
@@ -22,7 +23,7 @@ export interface OneAction {
   readonly objectIds: readonly string[]
   readonly eventIds: readonly string[]
 }
-type Deps = { readonly sql: Database; readonly wakeFeed: () => void }
+type Deps = { readonly sql: Database; readonly hooks: Subscriptions; readonly wakeFeed: () => void }
 
 const by = systemActor
 const seal = createSeal([Buffer.alloc(32, 7)])
@@ -48,7 +49,7 @@ export const actions = {
 export async function runAction(input: OneAction): Promise<void> {
   const sql = openDatabase({ url: input.url, schema: 'public', poolSize: 2, applicationName: 'one-action' })
   try {
-    await actions[input.action]({ sql, wakeFeed: () => undefined }, input)
+    await actions[input.action]({ sql, hooks: freshSubscriptions(), wakeFeed: () => undefined }, input)
   } finally {
     await sql.close()
   }

@@ -6,6 +6,7 @@ import { systemActor } from '../domain/actor.ts'
 import { createIdempotency, type KeyedCall } from '../http/idempotency.ts'
 import { createSeal } from '../seal.ts'
 import { openDatabase } from '../store/db.ts'
+import { freshSubscriptions } from '../webhooks/subscriptions.ts'
 
 export interface SubmitWithKey {
   readonly url: string
@@ -23,7 +24,7 @@ export async function submitWithKey(
   const idempotency = createIdempotency({ database, seal, metrics: createMetrics(), wakeFeed: () => undefined }, { seconds: 60 })
   const input = { stackId, yamlContent: 'a: 1', isDeletionMarker: false, expectedSequenceId: undefined, by: systemActor }
   const answer = await idempotency.run(call, async ({ sql, wakeFeed }) => {
-    const object = await submitDeploymentObject({ sql, seal, wakeFeed }, input)
+    const object = await submitDeploymentObject({ sql, seal, hooks: freshSubscriptions(), wakeFeed }, input)
     return { status: 201, headers: {}, body: JSON.stringify(object) }
   })
   return { status: answer.status, body: answer.body.toString(), isReplay: answer.headers['idempotency-replayed'] === 'true' }

@@ -20,6 +20,8 @@ import * as sessions from './sessions.ts'
 import * as stackMarks from './stack-marks.ts'
 import * as stacks from './stacks.ts'
 import * as targetState from './target-state.ts'
+import * as webhookDeliveries from './webhook-deliveries.ts'
+import * as webhooks from './webhooks.ts'
 
 export const handlers: Handlers<BrokerDeps> = {
   verifyPak: auth.verifyPak,
@@ -116,16 +118,20 @@ export const handlers: Handlers<BrokerDeps> = {
   completeWorkOrder: notAvailable,
   listWorkOrderLog: notAvailable,
   getWorkOrderLog: notAvailable,
-  listWebhooks: notAvailable,
-  createWebhook: notAvailable,
-  listEventTypes: notAvailable,
-  getWebhook: notAvailable,
-  updateWebhook: notAvailable,
-  deleteWebhook: notAvailable,
-  testWebhook: notAvailable,
-  listDeliveries: notAvailable,
-  getPendingAgentWebhooks: notAvailable,
-  reportDeliveryResult: notAvailable,
+  listWebhooks: webhooks.handleList,
+  createWebhook: webhooks.handleCreate,
+  listEventTypes: webhooks.handleEventTypes,
+  getWebhook: webhooks.handleGet,
+  updateWebhook: webhooks.handleUpdate,
+  deleteWebhook: webhooks.handleDelete,
+  testWebhook: webhooks.handleTest,
+  rotateWebhookSecret: webhooks.handleRotateSecret,
+  listDeliveries: webhookDeliveries.handleListOfWebhook,
+  listAllDeliveries: webhookDeliveries.handleList,
+  replayDelivery: webhookDeliveries.handleReplay,
+  replayDeliveries: webhookDeliveries.handleReplayMany,
+  getPendingAgentWebhooks: webhookDeliveries.handlePending,
+  reportDeliveryResult: webhookDeliveries.handleResult,
   createDiagnosticRequest: notAvailable,
   getPendingDiagnostics: notAvailable,
   getDiagnostic: notAvailable,
