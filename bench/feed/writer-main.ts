@@ -8,6 +8,7 @@ import { systemActor } from '@brokkr/broker/domain/actor.ts'
 import { sealedYaml } from '@brokkr/broker/domain/sealed-yaml.ts'
 import { createSeal } from '@brokkr/broker/seal.ts'
 import { openDatabase } from '@brokkr/broker/store/db.ts'
+import { keepSubscriptions } from '@brokkr/broker/webhooks/subscriptions.ts'
 import pg from 'pg'
 import { manifestOf } from '../broker/fill.ts'
 
@@ -54,10 +55,12 @@ function notify(): void {
 }
 
 const database = openDatabase({ url: order.databaseUrl, schema: 'public', poolSize: order.connections })
+// As a broker without any webhook keeps them.
+const hooks = keepSubscriptions({ isTrusted: () => true })
 const submitBy = {
   action: async (stackId: string): Promise<number> => {
     const input = { stackId, yamlContent: manifest, isDeletionMarker: false, expectedSequenceId: undefined, by: systemActor }
-    return (await submitDeploymentObject({ sql: database, seal, wakeFeed: () => undefined }, input)).sequence_id
+    return (await submitDeploymentObject({ sql: database, seal, hooks, wakeFeed: () => undefined }, input)).sequence_id
   },
   statement: async (stackId: string): Promise<number> => {
     const id = randomUUID()
