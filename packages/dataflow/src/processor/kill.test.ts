@@ -76,7 +76,8 @@ test.each([
       times: kills,
       progress: async () => (await rowsOf(client)).all,
       step: isExact ? 100 : 1,
-      all: isExact ? count : Number.POSITIVE_INFINITY,
+      // Rows that are written over are no more rows; without a key each start adds some.
+      all: name === 'at least once' ? Number.POSITIVE_INFINITY : count,
     })
     expect(await committed(group, from)).toEqual({})
     const last = await startProcessor(spec, { folder, args: ['--bounded', '--checkpoint-file', `${folder}/checkpoint.json`], env })
