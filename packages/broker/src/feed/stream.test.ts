@@ -14,6 +14,7 @@ import { openSubmission } from '@brokkr/testing/late-submission.ts'
 import { database, type TestDatabase } from '@brokkr/testing/postgres.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { beforeAll, expect, test } from 'vitest'
+import { openRaw } from '../http/raw-http.fixture.ts'
 import { readCursor } from './cursor.ts'
 
 let broker: TestBroker
@@ -65,6 +66,42 @@ test('a stream begins with hello and a verified snapshot, then brings every chan
   const next = await submit(second.id, 'two')
   await stream.bookmarkAfter(await stream.frame('put', (frame) => frame.object?.id === next.id))
   stream.close()
+})
+
+/** The text of an HTTP answer's body in chunks, as far as it has come; throws where a chunk is not framed as its length says. */
+function unchunked(text: string): string {
+  let [at, body] = [0, '']
+  for (;;) {
+    const end = text.indexOf('\r\n', at)
+    const length = Number.parseInt(text.slice(at, end), 16)
+    if (end < 0 || end + 2 + length + 2 > text.length) return body
+    if (text.slice(end + 2 + length, end + 4 + length) !== '\r\n') throw new Error(`a chunk of ${length} bytes does not end with its line`)
+    body += text.slice(end + 2, end + 2 + length)
+    at = end + 4 + length
+  }
+}
+
+test.each([
+  ['in chunks', '1.1', ''],
+  ['in chunks behind another answer on the same connection', '1.1', 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'],
+  ['as plain lines to who speaks HTTP/1.0', '1.0', ''],
+])('a stream comes %s, snapshot and changes alike', async (_, version, before) => {
+  const label = unique('l')
+  const stack = await makeStack([label])
+  const { agent, pak } = await makeAgent(broker, { labels: [label], generators: [tenant] })
+  const raw = await openRaw(Number(new URL(broker.url).port))
+  raw.send(`${before}GET /api/v1/agents/${agent.id}/stream HTTP/${version}\r\nHost: x\r\nAuthorization: Bearer ${pak}\r\n\r\n`)
+  await raw.until(/"type":"bookmark"/)
+  const objects = [await submit(stack.id, 'one'), await submit(stack.id, 'two')]
+  await raw.until(new RegExp(`"id":"${objects[1]!.id}"[^]*"type":"bookmark"`))
+  const text = raw.received()
+  raw.socket.destroy()
+  const body = text.slice(text.indexOf('\r\n\r\n', text.indexOf('application/x-ndjson')) + 4)
+  const lines = (version === '1.0' ? body : unchunked(body)).split('\n').slice(0, -1)
+  const types = lines.map((line) => (JSON.parse(line) as { type: string }).type)
+  expect(types.slice(0, 4)).toEqual(['hello', 'snapshot_begin', 'put', 'snapshot_end'])
+  expect(types.slice(4)).toContain('put')
+  expect(types.at(-1)).toMatch(/bookmark|ping/)
 })
 
 test('[S1] of two submissions that commit in reverse order both arrive, and the cursor between does not cover the late one', async () => {
