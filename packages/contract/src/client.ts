@@ -84,7 +84,7 @@ export function errorFromAnswer(status: number, text: string, retryAfter: string
   const retryAfterSeconds = retryAfter === null || !/^\d+$/.test(retryAfter) ? {} : { retryAfterSeconds: Number(retryAfter) }
   if (parsed.success && parsed.data.code in errorStatus) {
     const { code, message, details } = parsed.data
-    return new ApiError(code as ErrorCode, message, { ...(details === undefined ? {} : { details }), ...retryAfterSeconds })
+    return new ApiError(code as ErrorCode, message, { status, ...(details === undefined ? {} : { details }), ...retryAfterSeconds })
   }
   return new ApiError(codeOfStatus(status), `the broker answered ${status} without an error body`, {
     details: { status },

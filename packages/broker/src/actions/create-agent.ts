@@ -61,9 +61,9 @@ export async function createAgent(
       on: { type: 'agent', id: row.id },
       details: { name: row.name, cluster_name: row.cluster_name },
     })
-    const made = (await agents.get(sql, { id: row.id }))!
-    await enqueue(sql, deps.hooks, [agentRegistered(made)])
-    return made
+    const inserted = (await agents.get(sql, { id: row.id }))!
+    await enqueue(sql, deps.hooks, [agentRegistered(inserted)])
+    return inserted
   })
   deps.wakeFeed()
   return { agent, initial_pak: made.pak }

@@ -7,6 +7,7 @@ import { waitFor } from '@brokkr/testing/wait-for.ts'
 import type pg from 'pg'
 import { beforeAll, expect, test } from 'vitest'
 import { type OneAction, runAction } from '../test-parts/one-action.ts'
+import { subscribe } from '../webhooks/subscribe.fixture.ts'
 
 let db: TestDatabase
 let client: pg.Client
@@ -15,6 +16,7 @@ beforeAll(async () => {
   db = await database()
   client = await db.connect()
   await client.query(`insert into generators (id, name) values ($1, 'g')`, [generator])
+  await subscribe({ sql: (text, values) => client.query(text, values) }, ['*'])
   return () => client.end()
 })
 
@@ -59,12 +61,13 @@ async function addObject(stackId: string): Promise<string> {
 /** Every row an action leaves, by what it is for. */
 const left: Record<OneAction['action'], { readonly whole: Record<string, number>; readonly sql: string }> = {
   submit: {
-    whole: { objects: 1, number: 1, heads: 1, deeds: 1, changes: 1 },
+    whole: { objects: 1, number: 1, heads: 1, deeds: 1, changes: 1, told: 1 },
     sql: `select (select count(*) from deployment_objects where stack_id = $1)::int as objects,
       (select last_sequence from stacks where id = $1)::int as number,
       (select count(*) from stacks where id = $1 and head_object_id is not null)::int as heads,
       (select count(*) from audit_logs where action = 'deployment.created' and details->>'stack_id' = $1::text)::int as deeds,
-      (select count(*) from change_log where scope_kind = 'stack' and scope_id = $1)::int as changes, $2::uuid is null as unused`,
+      (select count(*) from change_log where scope_kind = 'stack' and scope_id = $1)::int as changes,
+      (select count(*) from webhook_deliveries where payload::json->'data'->>'stack_id' = $1::text)::int as told, $2::uuid is null as unused`,
   },
   retarget: {
     whole: { labels: 1, pairs: 1, counted: 1, deeds: 1, changes: 1 },
@@ -75,11 +78,12 @@ const left: Record<OneAction['action'], { readonly whole: Record<string, number>
       (select count(*) from change_log where scope_kind = 'agent' and scope_id = $2 and object_kind = 'target')::int as changes`,
   },
   report: {
-    whole: { events: 2, acks: 2, removals: 1, changes: 1 },
+    whole: { events: 2, acks: 2, removals: 1, changes: 1, told: 2 },
     sql: `select (select count(*) from agent_events where agent_id = $2)::int as events,
       (select count(*) from agent_object_acks where agent_id = $2)::int as acks,
       (select count(*) from agent_stack_status where agent_id = $2 and stack_id = $1 and phase = 'removed')::int as removals,
-      (select count(*) from change_log where scope_id = $1 and object_kind = 'agent_event')::int as changes`,
+      (select count(*) from change_log where scope_id = $1 and object_kind = 'agent_event')::int as changes,
+      (select count(*) from webhook_deliveries where payload::json->'data'->>'agent_id' = $2::text)::int as told`,
   },
   rotate: {
     whole: { keys: 1, deeds: 1, changes: 1 },

@@ -142,7 +142,7 @@ function rowFaults(expected: readonly unknown[], ours: readonly unknown[], at: s
   return ours.flatMap((row, n) => [
     ...always.filter((key) => !(key in (row as object))).map((key) => `${at}[${n}].${key} is absent`),
     ...Object.keys(row as object)
-      .filter((key) => expected.length > 0 && !keys.has(key) && !['ip_address', 'user_agent'].includes(key))
+      .filter((key) => expected.length > 0 && !keys.has(key) && !added.has(key) && !['ip_address', 'user_agent'].includes(key))
       .map((key) => `${at}[${n}].${key} is new`),
   ])
 }

@@ -4,14 +4,16 @@
 import { request as httpRequest } from 'node:http'
 import { operationId } from '@brokkr/contract/endpoint.ts'
 import { type EndpointName, endpoints } from '@brokkr/contract/endpoints.ts'
-import { startTestBroker } from '@brokkr/testing/broker.ts'
+import type { WebhookDelivery } from '@brokkr/contract/webhook.ts'
+import { startTestBroker, type TestBroker } from '@brokkr/testing/broker.ts'
 import { privatePostgres } from '@brokkr/testing/postgres.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { expect, test } from 'vitest'
+import { loopbackAllowed, startReceiver } from '../webhooks/receiver.fixture.ts'
 import { handlers } from './routes/index.ts'
 import { notAvailable } from './routes/later.ts'
 import { compareAnswer, type OurAnswer } from './v1-compare.fixture.ts'
-import { createBindings, type Difference, type Exchange, readDifferences, readExchanges } from './v1-exchange.fixture.ts'
+import { type Bindings, createBindings, type Difference, type Exchange, readDifferences, readExchanges } from './v1-exchange.fixture.ts'
 import { expectationOf } from './v1-expectation.fixture.ts'
 
 const later = new Set(
@@ -33,14 +35,19 @@ const consequences: readonly Difference[] = [
   { id: 'c1', seq: [371], field: 'body', ours: 'generator_id any', why: 'follows from d37: 370 was refused' },
   { id: 'c2', seq: [425, 484], field: 'status', ours: '200', why: 'follows from d41: agent and stack share the annotation k2' },
   { id: 'c3', seq: [600], field: 'status', ours: '200', why: 'the id sent with 567 is the id of the event, which makes it idempotent' },
+  { id: 'c4', seq: [977], field: 'body', ours: 'with 5 more', why: 'more events are told of, as d62 says' },
 ]
 
 test('every recorded exchange of an operation that exists is answered as the first version did', { timeout: 300_000 }, async () => {
   const server = await privatePostgres()
+  const receiver = await startReceiver()
+  receiver.answer = (response, { path }) => void (path === '/fail' ? response.writeHead(500).end('no thanks') : response.end('ok'))
   const broker = await startTestBroker({
     databaseUrl: (await server.database()).url,
     env: {
       BROKKR__BROKER__AGENT_SELF_REGISTRATION: 'true',
+      ...loopbackAllowed,
+      BROKKR__BROKER__WEBHOOK_DELIVERY_INTERVAL_SECONDS: '0.2',
       // Each exchange comes from an address of its own: failed sign-ins of one address are slowed down.
       BROKKR__SERVER__TRUSTED_PROXIES: '127.0.0.1',
     },
@@ -59,7 +66,7 @@ test('every recorded exchange of an operation that exists is answered as the fir
       const tell = (fault: string) => faults.push(`${exchange.seq} ${exchange.op} (${exchange.case}, ${exchange.as}): ${fault}`)
       const leftOut = (op: string) => placeholdersIn(answerOf(exchange)).forEach((name) => bindings.get(name) ?? missing.set(name, op))
       const expected = expectationOf(exchange, differences, successOf)
-      const request = bindings.fill(requestOf(exchange))
+      const request = bindings.fill(withReceiver(requestOf(exchange), receiver.url))
       if (exchange.as === 'broker' || expected.status === null) seen.unsent += 1
       else if ('unbound' in request) {
         const cause = missing.get(request.unbound)
@@ -71,6 +78,7 @@ test('every recorded exchange of an operation that exists is answered as the fir
           await server.stop()
           await waitFor('the broker to notice', async () => (await send(broker.url, exchange)).status === 503)
         }
+        await stateFor(broker, exchange, bindings)
         const ours = await send(broker.url, { ...exchange, ...(request.value as object) })
         if (ours.status === 501 && later.has(exchange.op)) {
           leftOut(exchange.op)
@@ -90,8 +98,29 @@ test('every recorded exchange of an operation that exists is answered as the fir
   } finally {
     await broker.kill()
     await server.stop()
+    await receiver.close()
   }
 })
+
+/** The receiver of the record, where it listens now. */
+const withReceiver = (request: ReturnType<typeof requestOf>, url: string) =>
+  JSON.parse(JSON.stringify(request).replaceAll('http://receiver.test', url)) as typeof request
+
+/** Exchanges that show what was done meanwhile: they are sent once it is. */
+async function stateFor({ admin }: TestBroker, { seq }: Exchange, bindings: Bindings): Promise<void> {
+  const isOver = ({ status }: WebhookDelivery) => status === 'success' || status === 'dead'
+  const listed = async (hook: string) => admin.listDeliveries({ params: { id: bindings.get(hook)! } })
+  const awaited: Readonly<Record<number, () => Promise<boolean>>> = {
+    1079: async () => {
+      const both = [...(await listed('<uuid:105>')), ...(await listed('<uuid:107>'))]
+      return both.length === 3 && both.every(isOver)
+    },
+    1102: async () => (await listed('<uuid:106>')).some(({ status, attempts }) => status === 'pending' && attempts === 1),
+    1154: async () => (await listed('<uuid:127>')).every(isOver),
+  }
+  const isThere = awaited[seq]
+  if (isThere !== undefined) await waitFor(`what exchange ${seq} shows`, isThere)
+}
 
 const answerOf = ({ response_body, response_text }: Exchange) => ({ response_body, response_text })
 const placeholdersIn = (value: object): string[] => JSON.stringify(value).match(/<(?:uuid|pak):[^>]+>/g) ?? []

@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 
 test('[S50] an agent unheard for 80 s is fresh, for 100 s shown as stale; the task disconnects it and tells of it once, however many processes look', async () => {
-  await subscribe(world.sql, ['agent.connected', 'agent.disconnected'])
+  await subscribe(world, ['agent.connected', 'agent.disconnected'])
   const label = unique('l')
   const stack = await world.stack([label])
   const agent = await world.agent([label])

@@ -60,8 +60,8 @@ beforeAll(async () => {
 const senderOf = (log: Log) => {
   const outbound = createOutbound({}, {})
   const opener = createPartsOpener({ seal: createSeal([randomBytes(32)]), metrics })
-  const settings = { batchSize: () => 50, concurrency: () => 64, perSubscription: () => 4 }
-  return createSender({ sql, opener, outbound, clock: systemClock, log, metrics }, settings)
+  const limits = { batchSize: () => 50, concurrency: () => 64, perSubscription: () => 4 }
+  return createSender({ sql, opener, outbound, clock: systemClock, log, metrics }, limits)
 }
 const run = (name: string, changed: Partial<TaskSettings> = {}) => {
   const log = createLog({ name: 'test', destination: { write: (line: string) => void logged.push(line) } })

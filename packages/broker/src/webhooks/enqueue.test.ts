@@ -57,11 +57,11 @@ test('with no subscription that wants it, an action sends not one statement more
   }
   const bare = ['stacks.takeHead', 'deployment_objects.insert', 'audit_logs.insert']
   expect(await submit()).toEqual(bare)
-  await subscribe(send, ['stack.*'])
+  await subscribe({ sql: send }, ['stack.*'])
   deps.hooks.drop()
   expect(await submit()).toEqual([...bare, 'webhook_subscriptions.enabled'])
   expect(await submit()).toEqual(bare)
-  await subscribe(send, ['deployment.created'])
+  await subscribe({ sql: send }, ['deployment.created'])
   expect(await submit()).toEqual(bare) // not heard of yet
   isTrusted = false
   expect(await submit()).toEqual([...bare, 'webhook_subscriptions.enabled', 'webhook_deliveries.insertMany'])
@@ -86,7 +86,7 @@ test('what was read before a drop is not kept after it', async () => {
 
 test('filters that nobody understands let nothing pass, and are counted', async () => {
   const metrics = createMetrics()
-  const id = await subscribe(send, ['*'])
+  const id = await subscribe({ sql: send }, ['*'])
   await send(`update webhook_subscriptions set filters = '["what"]' where id = $1`, [id])
   await enqueue(sql, keepSubscriptions({ isTrusted: () => true, metrics }), [created])
   const { rows } = (await send('select from webhook_deliveries where subscription_id = $1', [id])) as { rows: unknown[] }
