@@ -1,14 +1,19 @@
 // An agent that joins, between a real broker and a real API server, killed where it hurts.
+import { createClient } from '@brokkr/contract/client.ts'
 import { openKube } from '@brokkr/kube/client.ts'
 import type { Kube } from '@brokkr/kube/kube.ts'
 import { loadKubeconfig } from '@brokkr/kube/kubeconfig.ts'
 import { makeGenerator, startTestBroker, type TestBroker, type TestTenant, unique } from '@brokkr/testing/broker.ts'
 import { startBrokerProxy, type WholeAnswer } from '@brokkr/testing/broker-proxy.ts'
+import { forEveryAwait } from '@brokkr/testing/crash.ts'
 import { cluster, type TestCluster } from '@brokkr/testing/kube.ts'
 import { logLine, type ProgramProcess } from '@brokkr/testing/program.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { beforeAll, expect, test } from 'vitest'
+import { join } from './join.ts'
+import { keyJudge } from './key-judge.ts'
 import { keyStore } from './own-key.ts'
+import { type JoinInput, joinForm } from './test-parts/join-once.ts'
 import { joiningAgent } from './test-parts/joining-agent.ts'
 
 let at: TestCluster
@@ -136,6 +141,31 @@ test('[A53] an agent killed between making its key and the answer of its join jo
     await proxy.close()
   }
 }, 180_000)
+
+test('[A53] killed at any await of its join, an agent joins once', async () => {
+  const client = createClient({ baseUrl: broker.url })
+  const { points, kills } = await forEveryAwait<JoinInput>(
+    new URL('./test-parts/join-once.ts', import.meta.url),
+    async () => {
+      const name = unique('edge')
+      const { id: inviteId, token } = await broker.admin.createAgentInvite({ body: { name } })
+      return { brokerUrl: broker.url, inviteId, token, name, kubeconfigPath: at.kubeconfigPath, namespace: await at.namespace('own') }
+    },
+    async (_n, _outcome, input) => {
+      const signal = AbortSignal.timeout(60_000)
+      const store = keyStore({ kube }, input.namespace, signal)
+      const judge = keyJudge(client, () => '' as never, signal)
+      const before = await store.read()
+      // The next start.
+      const kept = await join({ store, judge, broker: { client }, now: Date.now }, joinForm(input), signal)
+      expect([kept.pak, await judge.isValid(kept.pak)]).toEqual([before?.pak ?? kept.pak, true])
+      const invite = await broker.admin.getAgentInvite({ params: { id: input.inviteId } })
+      expect([invite.uses_left, invite.agents.length]).toEqual([0, 1])
+    },
+  )
+  expect(points.length).toBeGreaterThanOrEqual(8)
+  expect(kills).toBe(points.length)
+}, 600_000)
 
 test('a refused token is told in words, and a new one in its file is used without a restart', async () => {
   const [own, name] = [await at.namespace('own'), unique('edge')]
