@@ -44,6 +44,7 @@ beforeAll(async () => {
       BROKKR__BROKER__ADMIN_PAK_FILE: keyFile,
       BROKKR__BROKER__ENCRYPTION_KEY: encryptionKey,
       BROKKR__BROKER__AUDIT_FLUSH_MS: '50',
+      BROKKR__BROKER__AGENT_IMAGE: 'registry.example.com/brokkr-agent',
       BROKKR__LOG__LEVEL: 'trace',
     },
   })
@@ -150,6 +151,26 @@ async function sendEverywhere(): Promise<void> {
   expect((await call('POST', '/auth/pak', { headers: { 'idempotency-key': 'ü'.repeat(3) } }).catch(() => ({ status: 422 }))).status).toBe(
     422,
   )
+
+  // Join tokens: made, used, used up, revoked, sent where they open nothing. A manifest shows its own to whoever has it.
+  const invite = await made('/agent-invites', { uses: 2 }, 'token')
+  const joining = async (token: string, isShown = true) => {
+    const { pak, short, hash } = await makePak()
+    secrets.push(pak.split('_')[2] ?? '')
+    const facts = { cluster_uid: 'u', agent_version: '1', k8s_version: 'v1', sent_at: new Date().toISOString() }
+    const body = { short_token: short, pak_hash: hash, name: `joined-${short}`, cluster_name: 'c', ...facts }
+    return (await call('POST', '/join', { pak: '', body, isShown, headers: { authorization: `Join ${token}` } })).status
+  }
+  const shown = await call('GET', '/join/manifest', { pak: '', isShown: true, headers: { authorization: `Join ${invite.pak}` } })
+  expect([shown.status, await joining(invite.pak), await joining(invite.pak), await joining(invite.pak, false)]).toEqual([
+    200, 201, 201, 401,
+  ])
+  const revoked = await made('/agent-invites', { name: 'edge' }, 'token')
+  await call('DELETE', `/agent-invites/${String(revoked.json['id'])}`)
+  expect(await joining(revoked.pak, false)).toBe(401)
+  for (const path of ['/agent-invites', `/agent-invites/${String(invite.json['id'])}`]) await call('GET', path)
+  expect((await call('GET', '/stacks', { pak: '', headers: { authorization: `Join ${invite.pak}` } })).status).toBe(401)
+  expect((await call('GET', `/stacks?token=${invite.pak}`, { pak: '' })).status).toBe(401)
 
   // A session's token stands in a cookie.
   const session = await call('POST', '/auth/session', { body: {}, isShown: true })

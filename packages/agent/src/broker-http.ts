@@ -27,7 +27,7 @@ export interface BrokerHttp {
   readonly client: Client
   /** A body without an end; the caller limits the time. Answers of 300 and more are thrown as ApiError. */
   open(path: string, options: { accept: string; signal: AbortSignal }): Promise<OpenAnswer>
-  /** A call that is not made with the agent's key. */
+  /** A call of an operation that the endpoint table does not have yet. */
   post(path: string, options: { authorization: string; body: unknown; signal: AbortSignal }): Promise<unknown>
   /** A body as text, at most `bytesMax` of it. */
   text(path: string, options: { accept: string; bytesMax: number; signal: AbortSignal }): Promise<string>

@@ -4,8 +4,9 @@ import { loadKubeconfig } from '@brokkr/kube/kubeconfig.ts'
 import { cluster, type TestCluster } from '@brokkr/testing/kube.ts'
 import { beforeAll, expect, test } from 'vitest'
 import { join } from './join.ts'
-import { keyStore } from './own-key.ts'
-import { json, scriptedBroker } from './test-parts/scripted-broker.ts'
+import { keyJudge } from './key-judge.ts'
+import { type KeyStore, keyStore } from './own-key.ts'
+import { json, type ScriptedBroker, scriptedBroker } from './test-parts/scripted-broker.ts'
 
 let at: TestCluster
 let kube: Kube
@@ -15,12 +16,22 @@ beforeAll(async () => {
   kube = openKube(await loadKubeconfig({ path: at.kubeconfigPath, env: {} }))
   return () => kube.close()
 })
+/** As at the first start: there is no key that a request could carry. */
+const keyless = {
+  pak: () => {
+    throw new Error('there is no key yet')
+  },
+}
+async function joining(server: ScriptedBroker, store: KeyStore, atMs = 1_000) {
+  const broker = await server.connect(keyless)
+  return join({ store, broker, judge: keyJudge(broker.client, () => 'a' as never, signal), now: () => atMs }, form, signal)
+}
 const form = { token: 'jt_short_canary', name: 'edge', clusterName: 'berlin', clusterUid: 'u', agentVersion: '1', k8sVersion: 'v1' }
 
 test('an agent without a key makes one, keeps it first, and tells the broker its hash under the token, never the key', async () => {
   const server = await scriptedBroker((_request, response) => json(response, 201, { agent: { id: 'a' } }))
   const store = keyStore({ kube }, await at.namespace('join'), signal)
-  const kept = await join({ store, broker: await server.connect(), now: () => 1_000 }, form, signal)
+  const kept = await joining(server, store)
   expect(kept).toMatchObject({ next: null, sinceMs: 1_000 })
   expect(await store.read()).toEqual(kept)
   const [request] = server.requests
@@ -33,7 +44,7 @@ test('an agent without a key makes one, keeps it first, and tells the broker its
   })
   expect(request?.body).not.toContain(kept.pak.split('_')[2])
   // Joined is joined: the token is not shown again.
-  await join({ store, broker: await server.connect(), now: () => 2_000 }, form, signal)
+  await joining(server, store, 2_000)
   expect(server.requests.length).toBe(1)
 })
 
@@ -43,10 +54,9 @@ test('a lost answer is repeated with the same hash, also by the next process', a
     isLost ? void request.socket.destroy() : json(response, 200, { agent: { id: 'a' } }),
   )
   const store = keyStore({ kube }, await at.namespace('join'), signal)
-  const deps = { store, broker: await server.connect(), now: () => 1_000 }
-  await expect(join(deps, form, signal)).rejects.toThrow(/other side closed|ECONNRESET|socket/)
+  await expect(joining(server, store)).rejects.toThrow(/other side closed|ECONNRESET|socket/)
   isLost = false
-  await join({ ...deps, broker: await server.connect() }, form, signal)
+  await joining(server, store)
   const hashes = server.requests.map(({ body }) => (JSON.parse(body) as { pak_hash: string }).pak_hash)
   expect([hashes.length, new Set(hashes).size]).toEqual([2, 1])
 })
@@ -54,6 +64,28 @@ test('a lost answer is repeated with the same hash, also by the next process', a
 test.each([401, 409, 422])('a no (%i) leaves the key for the next try', async (status) => {
   const server = await scriptedBroker((_request, response) => json(response, status, {}))
   const store = keyStore({ kube }, await at.namespace('join'), signal)
-  await expect(join({ store, broker: await server.connect(), now: () => 1_000 }, form, signal)).rejects.toMatchObject({ name: 'ApiError' })
+  await expect(joining(server, store)).rejects.toMatchObject({ name: 'ApiError' })
   expect(await store.read()).toMatchObject({ sinceMs: null })
+})
+
+test('a token that ended after the broker took the key is no reason to stay outside: the key itself tells', async () => {
+  const server = await scriptedBroker((_request, response, url) =>
+    url.pathname.endsWith('/join') ? void response.writeHead(401).end() : json(response, 200, { agent: 'a' }),
+  )
+  const store = keyStore({ kube }, await at.namespace('join'), signal)
+  const kept = await joining(server, store)
+  expect([kept.sinceMs, await store.read()]).toEqual([1_000, kept])
+  const asked = server.requests.map(({ url, headers }) => [url.pathname, headers.authorization])
+  expect(asked).toEqual([
+    ['/api/v1/join', `Join ${form.token}`],
+    ['/api/v1/auth/pak', `Bearer ${kept.pak}`],
+  ])
+})
+
+test('a token that opens nothing is told in words, without the token', async () => {
+  const server = await scriptedBroker((_request, response) => void response.writeHead(401).end())
+  const store = keyStore({ kube }, await at.namespace('join'), signal)
+  const refused = await joining(server, store).catch((error: unknown) => error as Error)
+  expect((refused as Error).message).toMatch(/^the join token is unknown, used up, revoked or expired\. .*agent\.join_token_file$/)
+  expect(String((refused as Error).stack)).not.toContain('canary')
 })

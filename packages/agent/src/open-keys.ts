@@ -23,11 +23,12 @@ export interface OpenKeysDeps {
   readonly store: KeyStore
   readonly judge: KeyJudge
   readonly broker: BrokerHttp
-  readonly reload: () => Promise<{ pak: string | null }>
+  /** Both are read again with the settings: a file may hold another one by now. */
+  readonly reload: () => Promise<{ pak: string | null; joinToken: string | null }>
 }
 
 /** Gives what is to be done before each try to sign in: join, or find the key that counts. */
-export function openKeys(deps: OpenKeysDeps, { agent }: AgentConfig, token: string | null): (signal: AbortSignal) => Promise<void> {
+export function openKeys(deps: OpenKeysDeps, { agent }: AgentConfig): (signal: AbortSignal) => Promise<void> {
   const { clock, log, lifecycle, keys, store, judge, broker } = deps
   watchSettings(deps)
   const renewal = startLoop({ clock, log }, keyRenewalLoop({ keys, store, judge, clock, log, days: agent.pak_rotation_days }))
@@ -36,8 +37,11 @@ export function openKeys(deps: OpenKeysDeps, { agent }: AgentConfig, token: stri
   return async (signal) => {
     if (agent.pak !== null) return
     const kept = await store.read()
-    if (kept !== null && kept.sinceMs !== null) keys.keep(await pickKey({ store, judge, now }, kept))
-    else if (token !== null) keys.keep(await join({ store, broker, now }, { token, ...(await joinFacts(deps, agent, signal)) }, signal))
+    if (kept !== null && kept.sinceMs !== null) return keys.keep(await pickKey({ store, judge, now }, kept))
+    const { joinToken: token } = await deps.reload()
+    if (token === null) return
+    keys.keep(await join({ store, judge, broker, now }, { token, ...(await joinFacts(deps, agent, signal)) }, signal))
+    log.info('joined', { name: agent.agent_name, cluster_name: agent.cluster_name })
   }
 }
 

@@ -63,7 +63,7 @@ export async function signIn(deps: SignInDeps, { agent }: AgentConfig, triesMax:
     } catch (thrown) {
       signal.throwIfAborted()
       if (thrown instanceof Terminal && thrown.code === 'wrong_identity') throw thrown
-      const isRefused = thrown instanceof ApiError && [401, 403, 409, 422, 426].includes(thrown.status)
+      const isRefused = thrown instanceof ApiError && [400, 401, 403, 409, 422, 426].includes(thrown.status)
       if (!isRefused && failures >= triesMax) throw gaveUp(agent.broker_url, failures + 1, thrown)
       deps.onWaiting(isRefused ? `the broker refuses the key: ${errorText(thrown)}` : `the broker does not answer: ${errorText(thrown)}`)
       if (failures === 0) deps.log.warn(isRefused ? 'key refused' : 'broker not reachable yet', { error: toError(thrown) })

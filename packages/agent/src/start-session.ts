@@ -73,8 +73,11 @@ export async function startSession(deps: SessionDeps, config: AgentConfig, names
     own.save({ status }).catch((error: unknown) => log.debug('own record not saved', { why: errorText(error) }))
   })
   const judge = keyJudge(broker.client, () => own.facts!.agent_id, signal)
-  const reload = async () => ({ pak: (await deps.reload()).agent.pak?.reveal() ?? null })
-  const prepare = openKeys({ ...deps, kube, keys, store, judge, broker, reload }, config, agent.join_token?.reveal() ?? null)
+  const reload = async () => {
+    const { pak, join_token } = (await deps.reload()).agent
+    return { pak: pak?.reveal() ?? null, joinToken: join_token?.reveal() ?? null }
+  }
+  const prepare = openKeys({ ...deps, kube, keys, store, judge, broker, reload }, config)
   const signing = async (triesMax: number, onWaiting: (why: string) => void): Promise<SignedIn> => {
     const onKey = (listener: () => void) => keys.onChange(listener)
     const signed = await signIn({ clock, log, onWaiting, broker, prepare, onKey }, config, triesMax, signal)

@@ -75,6 +75,8 @@ export const brokerTable = {
     session_seconds: setting(seconds, 43_200),
     session_idle_seconds: setting(seconds, 3600),
     auth_cache_ttl_seconds: setting(seconds, 60, { hot: true }),
+    /** Of the agent, for those who join by a manifest; best with its digest. */
+    agent_image: optional(z.string().regex(/^[\w][\w.:/@-]{0,511}$/, 'must be an image such as ghcr.io/example/brokkr-agent@sha256:…')),
     agent_self_registration: setting(z.boolean(), false, { hot: true }),
     agent_disconnect_after_seconds: setting(seconds, 90, { hot: true }),
     webhook_delivery_interval_seconds: setting(seconds, 5, { hot: true }),

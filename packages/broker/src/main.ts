@@ -25,6 +25,7 @@ import type { CredentialKind } from './http/credential-cache.ts'
 import { fromDatabase } from './http/database-error.ts'
 import { createIdempotency } from './http/idempotency.ts'
 import { createThings } from './http/lookups.ts'
+import { actorOf } from './http/routes/actor.ts'
 import { handlers } from './http/routes/index.ts'
 import type { Denied } from './http/serve.ts'
 import { startHttp } from './http/server.ts'
@@ -36,6 +37,7 @@ import { openPool, openStore } from './open-store.ts'
 import { createReadiness } from './readiness.ts'
 import { watchSampleKeys } from './sample-key-watch.ts'
 import * as adminRole from './store/admin-role.ts'
+import * as agentInvites from './store/agent-invites.ts'
 import * as consoleSessions from './store/console-sessions.ts'
 import * as credentials from './store/credentials.ts'
 import { listTasks, type TaskSettings } from './tasks/index.ts'
@@ -174,11 +176,12 @@ export async function startBroker(settings: LoadedConfig<BrokerConfig>, { log, o
         clock,
         metrics,
         lookupCredential: (hash) => credentials.findByHash(database, { hash }),
+        lookupInvite: (hash) => agentInvites.findByHash(database, { hash }),
         lookupSession: (hash) => consoleSessions.findByHash(database, { hash }),
         trusted: () => feed.trouble() === null,
         onAuthFailure: (failure) => audit.record(failedDeed(failure)),
         onAccepted: ({ kind, id, session }, renews) => {
-          usage.used(kind, id)
+          if (kind !== 'invite') usage.used(kind, id)
           if (session !== null && renews) usage.used('session', session)
           if (kind === 'admin') keyFile.used()
         },
@@ -288,7 +291,7 @@ function failedDeed({ clientAddress, userAgent, requestId, path, reason, shortTo
 
 function deniedDeed({ principal, clientAddress, userAgent, requestId, endpoint, path, code }: Denied): Deed {
   return {
-    by: { kind: principal.kind, id: principal.id, address: clientAddress, userAgent, requestId },
+    by: actorOf({ principal, clientAddress, userAgent, requestId }),
     action: 'auth.denied',
     on: { type: 'system', id: null },
     details: { endpoint, path, code },

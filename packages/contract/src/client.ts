@@ -43,7 +43,7 @@ export interface ClientOptions {
 
 export function createClient(options: ClientOptions): Client {
   const answer = async (name: EndpointName, input: object, call: CallOptions = {}) =>
-    readAnswer(await send(options, endpoints[name], input, call))
+    readAnswer(endpoints[name], await send(options, endpoints[name], input, call))
   const methods = Object.fromEntries(
     (Object.keys(endpoints) as EndpointName[]).map((name) => [
       name,
@@ -60,8 +60,9 @@ async function send(options: ClientOptions, endpoint: Endpoint, input: object, c
     method: endpoint.method,
     url,
     headers: {
-      accept: 'application/json',
-      ...(options.pak === undefined ? {} : { authorization: `Bearer ${options.pak()}` }),
+      accept: endpoint.text ?? 'application/json',
+      // A call made with another credential needs no key, and there may be none yet.
+      ...(options.pak === undefined || call.headers?.['authorization'] !== undefined ? {} : { authorization: `Bearer ${options.pak()}` }),
       ...(options.userAgent === undefined ? {} : { 'user-agent': options.userAgent }),
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...call.headers,
@@ -71,11 +72,12 @@ async function send(options: ClientOptions, endpoint: Endpoint, input: object, c
   })
 }
 
-async function readAnswer(response: TransportResponse): Promise<Answer<never>> {
+async function readAnswer(endpoint: Endpoint, response: TransportResponse): Promise<Answer<never>> {
   const text = await response.text()
   if (response.status >= 400) throw errorFromAnswer(response.status, text, response.header('retry-after'))
   const isEmpty = text === '' || response.status === 304
-  return { status: response.status, body: (isEmpty ? undefined : JSON.parse(text)) as never, header: response.header }
+  const body: unknown = isEmpty ? undefined : endpoint.text === undefined ? JSON.parse(text) : text
+  return { status: response.status, body: body as never, header: response.header }
 }
 
 /** An answer of somebody in front of the broker (HTML, a bare status) still becomes an error with a known code. */

@@ -9,6 +9,8 @@ export interface Endpoint {
   readonly method: Method
   readonly path: `/api/v1/${string}`
   readonly summary: string
+  /** Opened by a join token alone; left out: by a key, or by a session that rests on one. */
+  readonly credential?: 'join'
   readonly params?: z.ZodType
   readonly query?: z.ZodType
   readonly body?: z.ZodType
@@ -18,6 +20,8 @@ export interface Endpoint {
   readonly success: 200 | 201 | 202 | 204
   /** The JSON answer; left out when the body is empty, or when `stream` writes frames. */
   readonly response?: z.ZodType
+  /** The answer is a text of this type and not a JSON document. */
+  readonly text?: 'application/yaml'
   /** A second success with a shape of its own, for callers that ask for it by a header or the query. */
   readonly other?: { readonly status: 200 | 202; readonly response: z.ZodType }
   /** The answer is an endless line of frames and not a JSON document. */

@@ -12,6 +12,7 @@ import {
   verifyPak,
 } from './admin.ts'
 import { createAgent, deleteAgent, getAgent, listAgents, recordHeartbeat, rotateAgentPak, searchAgent, updateAgent } from './agent.ts'
+import { createAgentInvite, getAgentInvite, getJoinManifest, join, listAgentInvites, revokeAgentInvite } from './agent-invite.ts'
 import {
   agentsAddAnnotation,
   agentsAddLabel,
@@ -157,6 +158,12 @@ export const endpoints = {
   listDeploymentObjects,
   getDeploymentObject,
   getDeploymentHealth,
+  listAgentInvites,
+  createAgentInvite,
+  getAgentInvite,
+  revokeAgentInvite,
+  getJoinManifest,
+  join,
   listAdminPaks,
   createAdminPak,
   rotateAdminPak,

@@ -28,6 +28,13 @@ export async function hashPak(pak: string): Promise<string | null> {
   return long === undefined ? null : hashLongToken(long)
 }
 
+/** A join token, `jt_<short>_<long>`: of the form of a key, so that it is known, hashed and hidden like one. */
+export async function makeJoinToken(): Promise<{ readonly token: string; readonly short: string; readonly hash: string }> {
+  const short = shortTail()
+  const long = toBase58(crypto.getRandomValues(new Uint8Array(24)))
+  return { token: `jt_${short}_${long}`, short, hash: await hashLongToken(long) }
+}
+
 /** What whoever makes a key may tell the broker of it: its short part, and the hash of its long part. */
 export const shortTokenPattern = /^BR[1-9A-HJ-NP-Za-km-z]{6}$/
 export const pakHashPattern = /^[0-9a-f]{64}$/

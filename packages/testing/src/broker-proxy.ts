@@ -15,6 +15,8 @@ export type Fault =
   | { readonly do: 'rewrite'; readonly line: (line: string) => string | null | typeof cut }
   /** The whole answer, read to its end. */
   | { readonly do: 'change'; readonly answer: (whole: WholeAnswer) => WholeAnswer }
+  /** Hears the whole answer and never passes it on. */
+  | { readonly do: 'withhold'; readonly heard: (whole: WholeAnswer) => void }
 
 /** Ends the connection in the middle of an answer. */
 export const cut = Symbol('cut')
@@ -102,7 +104,7 @@ function carry(incoming: IncomingMessage, response: ServerResponse, url: URL, fa
 async function answerWith(
   answer: IncomingMessage,
   response: ServerResponse,
-  fault: Extract<Fault, { do: 'pass' | 'buffer' | 'rewrite' | 'change' }>,
+  fault: Extract<Fault, { do: 'pass' | 'buffer' | 'rewrite' | 'change' | 'withhold' }>,
 ): Promise<void> {
   const status = answer.statusCode ?? 502
   try {
@@ -117,6 +119,7 @@ async function answerWith(
       const chunks: Buffer[] = []
       for await (const chunk of answer) chunks.push(chunk as Buffer)
       const whole = { status, headers: plain(answer.headers), body: Buffer.concat(chunks).toString('utf8') }
+      if (fault.do === 'withhold') return fault.heard(whole)
       const changed = fault.do === 'change' ? fault.answer(whole) : whole
       response.writeHead(changed.status, { ...changed.headers, 'content-length': String(Buffer.byteLength(changed.body)) })
       response.write(changed.body)

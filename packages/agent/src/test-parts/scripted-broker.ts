@@ -14,7 +14,7 @@ export interface ScriptedBroker {
   readonly requests: { readonly method: string; readonly url: URL; readonly headers: IncomingMessage['headers']; readonly body: string }[]
   /** From now on. */
   answer(answering: Answering): void
-  connect(change?: { timeoutMs?: number; url?: string }): Promise<BrokerHttp>
+  connect(change?: { timeoutMs?: number; url?: string; pak?: () => string }): Promise<BrokerHttp>
 }
 
 const closings: (() => Promise<void> | void)[] = []

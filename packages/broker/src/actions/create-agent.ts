@@ -1,6 +1,5 @@
 // Creates an agent with its key, labels, annotations and registrations, and aims at it whatever matches: one transaction.
 import type { Agent } from '@brokkr/contract/agent.ts'
-import { ApiError } from '@brokkr/contract/error.ts'
 import { makePak } from '@brokkr/contract/pak.ts'
 import { recordDeed } from '../audit.ts'
 import type { Actor } from '../domain/actor.ts'
@@ -8,14 +7,12 @@ import { requireAnnotation, requireLabel, requireName, requireStatus } from '../
 import { uuid7 } from '../domain/uuid7.ts'
 import { agentRegistered } from '../domain/webhook-events.ts'
 import * as agents from '../store/agents.ts'
-import * as annotationsStore from '../store/annotations.ts'
-import * as generators from '../store/generators.ts'
-import * as labelsStore from '../store/labels.ts'
-import * as registrations from '../store/registrations.ts'
 import type { Sql } from '../store/sql.ts'
 import { enqueue } from '../webhooks/enqueue.ts'
 import type { Subscriptions } from '../webhooks/subscriptions.ts'
-import { lockTargeting, retarget } from './retarget.ts'
+import { insertAgent } from './insert-agent.ts'
+import { requireLiveGenerators } from './require-live-generators.ts'
+import { lockTargeting } from './retarget.ts'
 
 export interface NewAgent {
   readonly name: string
@@ -42,19 +39,12 @@ export async function createAgent(
     invited_generator_ids: [...new Set(input.generator_ids ?? [])],
   }
   const labels = [...new Set((input.labels ?? []).map(requireLabel))]
-  const annotations = Object.entries(input.annotations ?? {})
-  for (const [key, value] of annotations) requireAnnotation(key, value)
+  const annotations = input.annotations ?? {}
+  for (const [key, value] of Object.entries(annotations)) requireAnnotation(key, value)
   const agent = await deps.sql.begin(async (sql) => {
     await lockTargeting(sql)
-    await agents.insert(sql, row)
-    await register(sql, row.id, row.invited_generator_ids)
-    await labelsStore.addManyToAgent(sql, { agent_id: row.id, labels })
-    await annotationsStore.addManyToAgent(sql, {
-      agent_id: row.id,
-      keys: annotations.map(([key]) => key),
-      values: annotations.map(([, value]) => value),
-    })
-    await retarget(sql, { agentId: row.id })
+    await requireLiveGenerators(sql, row.invited_generator_ids)
+    await insertAgent(sql, row, { labels, annotations, generatorIds: row.invited_generator_ids })
     await recordDeed(sql, {
       by: input.by,
       action: 'agent.created',
@@ -67,12 +57,4 @@ export async function createAgent(
   })
   deps.wakeFeed()
   return { agent, initial_pak: made.pak }
-}
-
-/** Every agent takes the system generator's stacks; the others are those the caller named, all of which must exist. */
-async function register(sql: Sql, agentId: string, named: string[]): Promise<void> {
-  const live = await generators.liveAmong(sql, { ids: named })
-  if (live.length < named.length) throw new ApiError('invalid_generator_id', 'generator_ids names a generator that does not exist')
-  const system = await generators.system(sql, {})
-  await registrations.insertMany(sql, { agent_id: agentId, generator_ids: system === null ? named : [...named, system.id] })
 }

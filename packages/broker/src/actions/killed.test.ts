@@ -38,8 +38,24 @@ async function fresh(action: OneAction['action']): Promise<OneAction> {
       agentId,
       stackId,
     ])
+  const inviteId = randomUUID()
+  if (action === 'join')
+    await client.query(
+      `insert into agent_invites (id, token_hash, token_short, labels, annotations, generator_ids, preset, namespaces, uses, uses_left, expires_at, created_by)
+       values ($1, $1::uuid::text, 's', array[$1::uuid::text], '{"k": "v"}', array[$2::uuid], 'standard', '{}', 1, 1, now() + interval '1 hour', 'system')`,
+      [inviteId, generator],
+    )
+  if (action === 'join')
+    await client.query('insert into stack_labels (id, stack_id, label) values (gen_random_uuid(), $1, $2)', [stackId, inviteId])
   await client.query('truncate change_log')
-  return { url: db.url, action, stackId, agentId, objectIds, eventIds: objectIds.map(() => randomUUID()) }
+  return {
+    url: db.url,
+    action,
+    stackId,
+    agentId: action === 'join' ? inviteId : agentId,
+    objectIds,
+    eventIds: objectIds.map(() => randomUUID()),
+  }
 }
 
 async function addObject(stackId: string): Promise<string> {
@@ -84,6 +100,19 @@ const left: Record<OneAction['action'], { readonly whole: Record<string, number>
       (select count(*) from agent_stack_status where agent_id = $2 and stack_id = $1 and phase = 'removed')::int as removals,
       (select count(*) from change_log where scope_id = $1 and object_kind = 'agent_event')::int as changes,
       (select count(*) from webhook_deliveries where payload::json->'data'->>'agent_id' = $2::text)::int as told`,
+  },
+  // The second id is the invite's: who joins by it has no id before.
+  join: {
+    whole: { agents: 1, spent: 1, labels: 1, annotations: 1, registrations: 1, pairs: 1, deeds: 2, changes: 1 },
+    sql: `with joined as (select id from agents where invite_id = $2)
+      select (select count(*) from joined)::int as agents,
+      (select uses - uses_left from agent_invites where id = $2)::int as spent,
+      (select count(*) from agent_labels where agent_id in (select id from joined))::int as labels,
+      (select count(*) from agent_annotations where agent_id in (select id from joined))::int as annotations,
+      (select count(*) from agent_generator_registrations where agent_id in (select id from joined))::int as registrations,
+      (select count(*) from agent_targets where stack_id = $1 and by_label)::int as pairs,
+      (select count(*) from audit_logs where details->>'invite_id' = $2::text or resource_id = $2)::int as deeds,
+      (select count(*) from change_log where scope_kind = 'agent' and object_kind = 'target' and scope_id in (select id from joined))::int as changes`,
   },
   rotate: {
     whole: { keys: 1, deeds: 1, changes: 1 },

@@ -2,12 +2,13 @@
 // itself and send only what is stored of it; then no clear text ever leaves the agent.
 import type { Agent } from '@brokkr/contract/agent.ts'
 import { ApiError } from '@brokkr/contract/error.ts'
-import { makePak, pakHashPattern, shortTokenPattern } from '@brokkr/contract/pak.ts'
+import { makePak } from '@brokkr/contract/pak.ts'
 import { recordDeed } from '../audit.ts'
 import type { Actor } from '../domain/actor.ts'
+import { type OwnKey, requireOwnKey } from '../domain/own-key.ts'
 import * as agents from '../store/agents.ts'
-import * as credentials from '../store/credentials.ts'
 import type { Sql } from '../store/sql.ts'
+import { refuseKnownHash } from './refuse-known-hash.ts'
 
 export interface RotateAgentPak {
   readonly agentId: string
@@ -15,10 +16,8 @@ export interface RotateAgentPak {
   readonly pak_hash: string | undefined
   readonly by: Actor
 }
-interface NewKey {
+interface NewKey extends OwnKey {
   readonly pak: string | null
-  readonly short: string
-  readonly hash: string
 }
 
 export async function rotateAgentPak(
@@ -42,18 +41,5 @@ function ownKey({ short_token: short, pak_hash: hash }: RotateAgentPak): NewKey 
   if (short === undefined && hash === undefined) return null
   if (short === undefined || hash === undefined)
     throw new ApiError('invalid_request_body', 'short_token and pak_hash belong together: send both, or neither to be given a key')
-  const wrong = !shortTokenPattern.test(short)
-    ? { path: 'short_token', message: 'is BR and six base58 characters' }
-    : pakHashPattern.test(hash)
-      ? null
-      : { path: 'pak_hash', message: 'is the SHA-256 of the long part, in 64 lower-case hex digits' }
-  if (wrong !== null) throw new ApiError('validation_failed', `${wrong.path} ${wrong.message}`, { details: { errors: [wrong] } })
-  return { pak: null, short, hash }
-}
-
-/** A key opens one thing. That of an agent is also held by the database; an admin's or generator's is looked for here. */
-async function refuseKnownHash(sql: Sql, hash: string, agentId: string): Promise<void> {
-  const found = await credentials.findByHash(sql, { hash })
-  if (found === null || found.id === agentId) return
-  throw new ApiError('unique_violation', 'another key has this hash: make a new one', { details: { constraint: 'unique_agent_pak' } })
+  return { pak: null, ...requireOwnKey({ short_token: short, pak_hash: hash }) }
 }

@@ -8,7 +8,7 @@ import { type CredentialCache, type CredentialKind, createCredentialCache, crede
 import { type BucketOptions, createFailureBucket } from './failure-bucket.ts'
 import type { Caller, Principal } from './handler.ts'
 import { createHolds } from './holds.ts'
-import { credentialOf, type HeaderCredential, holdsCredential } from './pak-header.ts'
+import { credentialOf, type HeaderCredential, holdsCredential, joinTokenOf } from './pak-header.ts'
 import { type Count, tellLater } from './tell-later.ts'
 
 export interface CredentialRow {
@@ -42,6 +42,8 @@ export interface AuthDeps {
   readonly metrics: Metrics
   readonly lookupCredential: (hash: string) => Promise<CredentialRow | null>
   readonly lookupSession?: (hash: string) => Promise<SessionRow | null>
+  /** Of a join token; left out: none opens anything. */
+  readonly lookupInvite?: (hash: string) => Promise<CredentialRow | null>
   /** False while the feed is too old to tell of revocations; the cache then grants nothing. */
   readonly trusted: () => boolean
   readonly onAuthFailure: (failure: AuthFailure) => void
@@ -62,10 +64,14 @@ export interface AuthRequest extends Caller {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   /** False for streams: a page that was left open must not keep its session alive. */
   readonly renews?: boolean
+  /** A join token is asked for and nothing else. */
+  readonly credential?: 'join' | undefined
 }
 export interface Authenticator {
   /** Throws `unauthorized` or, when an address has failed too often, `rate_limited`. */
   authenticate(request: AuthRequest): Promise<Principal>
+  /** What a caller is told whose credential was known, and turned out to open nothing any more: counted and told like any other. */
+  refuse(request: AuthRequest): ApiError
   /** Calls `onDead` when the caller's credential dies or changes, until it is released: for what is still arriving. */
   hold(principal: Principal, onDead: () => void): () => void
   /** A key died or its reach changed. */
@@ -88,6 +94,7 @@ export function createAuthenticator(deps: AuthDeps, options: AuthOptions): Authe
     admin: acceptedOf({ result: 'accepted', kind: 'admin' }),
     agent: acceptedOf({ result: 'accepted', kind: 'agent' }),
     generator: acceptedOf({ result: 'accepted', kind: 'generator' }),
+    invite: acceptedOf({ result: 'accepted', kind: 'invite' }),
   }
 
   const fail = (request: AuthRequest, found: HeaderCredential, reason: AuthFailure['reason']): ApiError => {
@@ -96,18 +103,20 @@ export function createAuthenticator(deps: AuthDeps, options: AuthOptions): Authe
     deps.onAuthFailure(describe(request, found, { reason, isLimited: waitSeconds > 0 }))
     return waitSeconds > 0 ? tooMany(waitSeconds) : new ApiError('unauthorized', 'a valid key is needed')
   }
+  const read = ({ headers, credential }: AuthRequest): HeaderCredential =>
+    credential === 'join' ? joinTokenOf(headers) : credentialOf(headers, options.cookieName ?? null)
   return {
     authenticate: async (request) => {
-      const found = credentialOf(request.headers, options.cookieName ?? null)
+      const found = read(request)
       const isInUrl = request.query !== '' && holdsCredential(request.query)
-      const principal = found.is === 'pak' || found.is === 'session' ? await resolve(deps, { cache, lookups }, found) : null
-      if (principal === null)
-        throw fail(request, found, isInUrl ? 'credential_in_url' : found.is === 'pak' || found.is === 'session' ? 'refused' : found.is)
+      const principal = isKnown(found) ? await resolve(deps, { cache, lookups }, found) : null
+      if (principal === null) throw fail(request, found, isInUrl ? 'credential_in_url' : isKnown(found) ? 'refused' : found.is)
       if (isInUrl) deps.onAuthFailure(describe(request, found, { reason: 'credential_in_url', isLimited: false }))
       accepted[principal.kind].n += 1
       deps.onAccepted?.(principal, request.renews ?? true)
       return principal
     },
+    refuse: (request) => fail(request, read(request), 'refused'),
     hold: (principal, onDead) => holds.add(credentialKeys(principal), onDead),
     dropCredential: (kind, id) => {
       cache.drop(kind, id)
@@ -128,9 +137,11 @@ function countLookups(metrics: Metrics): Lookups['lookups'] {
   return { hit: of({ result: 'hit' }), miss: of({ result: 'miss' }) }
 }
 
-type Known = HeaderCredential & { is: 'pak' | 'session' }
+type Known = Exclude<HeaderCredential, { readonly is: 'missing' | 'malformed' }>
+const isKnown = (found: HeaderCredential): found is Known => found.is === 'pak' || found.is === 'session' || found.is === 'join'
 
 async function resolve(deps: AuthDeps, { cache, lookups }: Lookups, found: Known): Promise<Principal | null> {
+  if (found.is === 'join') return lookUpInvite(deps, found.token.long)
   const hash = digestOf('sha256', found.is === 'pak' ? found.pak.long : found.token)
   const key = found.is === 'pak' ? hash : `session ${hash}`
   const cached = deps.trusted() ? cache.get(key) : undefined
@@ -159,6 +170,15 @@ async function lookUp(deps: AuthDeps, cache: CredentialCache, { is, hash, key }:
   return principal
 }
 
+/** Never cached: it is used a few times at most, and a revoked one must not open a second longer. */
+async function lookUpInvite(deps: AuthDeps, long: string): Promise<Principal | null> {
+  const hash = digestOf('sha256', long)
+  const askedAtMs = deps.clock.monotonicMs()
+  const row = (await deps.lookupInvite?.(hash)) ?? null
+  const isSame = sameHash(hash, row?.pak_hash ?? unknownHash)
+  return row === null || !isSame || (row.expires_in_ms ?? 1) <= 0 ? null : principalOf(row, askedAtMs)
+}
+
 /** No text has it, so that an unknown key costs the same comparison as a known one. */
 const unknownHash = '0'.repeat(64)
 
@@ -185,8 +205,11 @@ function principalOf(row: CredentialRow | SessionRow, askedAtMs: number): Princi
 
 function describe(request: AuthRequest, found: HeaderCredential, what: Pick<AuthFailure, 'reason' | 'isLimited'>): AuthFailure {
   const { requestId, clientAddress, userAgent, path } = request
-  return { requestId, clientAddress, userAgent, path, shortToken: found.is === 'pak' ? found.pak.short : null, ...what }
+  return { requestId, clientAddress, userAgent, path, shortToken: shortOf(found), ...what }
 }
+
+const shortOf = (found: HeaderCredential): string | null =>
+  found.is === 'pak' ? found.pak.short : found.is === 'join' ? found.token.short : null
 
 function tooMany(waitSeconds: number): ApiError {
   return new ApiError('rate_limited', 'too many failed sign-ins from this address; wait and use a valid key', {

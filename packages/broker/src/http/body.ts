@@ -16,12 +16,13 @@ export interface BodyCaps {
   readonly objectBodyBytes: number
 }
 
-/** The cap of an endpoint's body: manifests have their own, a status report is small whatever the setting says. */
+/** The cap of an endpoint's body: manifests have their own, a status report and a join are small whatever the setting says. */
 export function capOf({ path, bodyKind }: Pick<Endpoint, 'path' | 'bodyKind'>, caps: BodyCaps): Pick<BodyLimits, 'capBytes' | 'capName'> {
   if (bodyKind === 'manifest' || /^\/api\/v1\/templates(\/\{\w+\})?$|\/from-template$/.test(path)) {
     return { capBytes: caps.objectBodyBytes, capName: 'limits.object_body_bytes' }
   }
   if (/^\/api\/v1\/agents\/\{\w+\}\/status$/.test(path)) return { capBytes: Math.min(caps.bodyBytes, 1024 * 1024), capName: 'status_bytes' }
+  if (path === '/api/v1/join') return { capBytes: Math.min(caps.bodyBytes, 64 * 1024), capName: 'join_bytes' }
   return { capBytes: caps.bodyBytes, capName: 'limits.body_bytes' }
 }
 

@@ -81,13 +81,18 @@ function isRefusedEarly(rule: Rule, path: string, { principal, rawParams }: Pick
   return !isNamed || (principal.kind !== 'admin' && !(principal.kind === owner && rawParams[parameter]?.toLowerCase() === principal.id))
 }
 
-const kindOf = { A: 'admin', G: 'generator', Go: 'generator', Ag: 'agent', 'Ag*': 'agent', At: 'agent' } as const satisfies Record<
-  Who,
-  Principal['kind']
->
+const kindOf = {
+  A: 'admin',
+  G: 'generator',
+  Go: 'generator',
+  Ag: 'agent',
+  'Ag*': 'agent',
+  At: 'agent',
+  J: 'invite',
+} as const satisfies Record<Who, Principal['kind']>
 
 const codeFor = (rule: Rule, principal: Principal): ErrorCode =>
-  typeof rule.denied === 'string' ? rule.denied : rule.denied[principal.kind]
+  typeof rule.denied === 'string' ? rule.denied : principal.kind === 'invite' ? 'forbidden' : rule.denied[principal.kind]
 
 function denial(code: ErrorCode, details?: Record<string, unknown>): ApiError {
   return new ApiError(code, deniedText(code), details === undefined ? {} : { details })

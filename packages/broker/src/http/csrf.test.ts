@@ -1,4 +1,5 @@
 // What a cookie opens, and what a foreign page, a proxy or a twisted head gets out of it.
+import type { Endpoint } from '@brokkr/contract/endpoint.ts'
 import { type EndpointName, endpoints } from '@brokkr/contract/endpoints.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { askRaw, statusLines } from './raw-http.fixture.ts'
@@ -12,7 +13,10 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
-const mutations = (Object.keys(endpoints) as EndpointName[]).filter((name) => endpoints[name].method !== 'GET')
+const opensBy = (name: EndpointName) => (endpoints[name] as Endpoint).credential ?? 'key or session'
+const mutations = (Object.keys(endpoints) as EndpointName[]).filter(
+  (name) => endpoints[name].method !== 'GET' && opensBy(name) === 'key or session',
+)
 const byCookie = (name: EndpointName, headers: Record<string, string | undefined>) => {
   const all = Object.entries({ ...sessionHeaders(server), ...headers }).filter((entry): entry is [string, string] => entry[1] !== undefined)
   return call(server, name, { pak: null, headers: Object.fromEntries(all) })
@@ -45,6 +49,11 @@ test.each(mutations)('[X29] %s by cookie from anywhere but the console itself is
 test('[X29] from the console itself the same calls pass on, and reads need no origin', async () => {
   expect((await byCookie('createGenerator', {})).status).toBe(201)
   expect((await byCookie('listStacks', { origin: undefined, 'x-brokkr-console': undefined })).status).toBe(200)
+})
+
+test('[X29] what a join token opens no cookie opens', async () => {
+  for (const name of (Object.keys(endpoints) as EndpointName[]).filter((one) => opensBy(one) === 'join'))
+    expect([name, (await byCookie(name, {})).status]).toEqual([name, 401])
 })
 
 test('[X29] two lengths, or a length beside chunks, are refused before anybody reads them', async () => {

@@ -8,10 +8,8 @@ import { expect, test } from 'vitest'
 const later: Partial<Record<ErrorCode, string>> = {
   system_generator_not_a_tenant: 'only the system generator itself would get it, and that has no key',
   upgrade_required: 'agents older than two minor releases do not exist yet',
-  agent_image_unset: 'joining',
   preview_unavailable: 'previews of data flows',
   pipelines_unavailable: 'pipelines',
-  clock_skew: 'joining',
   inventory_base_unknown: 'inventories',
   template_not_found: 'templates',
   template_label_not_found: 'templates',

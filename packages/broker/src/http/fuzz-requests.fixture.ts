@@ -1,4 +1,5 @@
 // A valid request for any operation of the table.
+import { createHash } from 'node:crypto'
 
 import { type Endpoint, fillPath } from '@brokkr/contract/endpoint.ts'
 import { type EndpointName, endpoints } from '@brokkr/contract/endpoints.ts'
@@ -27,6 +28,8 @@ const spareOf: Partial<Record<EndpointName, Spare>> = {
   deleteStack: 'stack',
   rotateAdminPak: 'adminPak',
   revokeAdminPak: 'adminPak',
+  getAgentInvite: 'invite',
+  revokeAgentInvite: 'invite',
 }
 
 /** An agent may register itself, but only with who invited it. */
@@ -40,7 +43,12 @@ export async function validRequest(world: FuzzWorld, random: Random, name: Endpo
   const allowed = callers.filter(
     (one, n) => permissions[name][n] === 'ok' && (spare === null || one === 'admin') && !isUninvited(name, one),
   )
-  const credential = allowed.length === 0 ? await world.session() : { authorization: `Bearer ${world.paks[random.pick(allowed)]}` }
+  const joins = endpoint.credential === 'join'
+  const credential = joins
+    ? await world.joinToken()
+    : allowed.length === 0
+      ? await world.session()
+      : { authorization: `Bearer ${world.paks[random.pick(allowed)]}` }
   // A stack and its own object.
   const which = random.int(world.stackIds.length)
   const about = { agent: world.agent.agent.id, generator: world.tenant.generator.id, stack: world.stackIds[which]! }
@@ -119,6 +127,17 @@ const bodies = (world: FuzzWorld, random: Random, ids: Ids): Partial<Record<Endp
     rollbackStack: () => ({ deployment_object_id: ids.object }),
     createDeploymentObject: () => ({ yaml_content: yaml }),
     createAdminPak: () => ({ name: name(), readonly: random.chance(0.5), expires_at: '2100-01-01T00:00:00Z' }),
+    createAgentInvite: () => ({ name_prefix: name(), generator_ids: [ids.generator], labels: ['l'], annotations: { k: 'v' }, uses: 3 }),
+    join: () => ({
+      short_token: 'BRagentC',
+      pak_hash: createHash('sha256').update(name()).digest('hex'),
+      name: name(),
+      cluster_name: 'c',
+      cluster_uid: id(),
+      agent_version: '1.0.0',
+      k8s_version: 'v1.36.0',
+      sent_at: new Date().toISOString(),
+    }),
     createSession: () => ({ readonly: true }),
     createTemplate: () => ({ name: name(), template_content: 'a: 1', parameters_schema: '{}' }),
     updateTemplate: () => ({ template_content: 'a: 1', parameters_schema: '{}' }),

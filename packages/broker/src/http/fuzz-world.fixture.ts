@@ -21,8 +21,10 @@ export interface FuzzWorld {
   spare(kind: Spare): Promise<string>
   /** Headers of a console session that may be ended. */
   session(): Promise<Record<string, string>>
+  /** The header of a join token of its own. */
+  joinToken(): Promise<Record<string, string>>
 }
-export type Spare = 'agent' | 'generator' | 'stack' | 'adminPak'
+export type Spare = 'agent' | 'generator' | 'stack' | 'adminPak' | 'invite'
 
 /** Whoever is told to come back comes back: changes of targets wait for each other, and a busy machine makes them wait too long. */
 export async function makeFuzzWorld(broker: TestBroker): Promise<FuzzWorld> {
@@ -83,6 +85,7 @@ async function makeOnce(broker: TestBroker): Promise<FuzzWorld> {
     systemGeneratorId: await systemGeneratorOf(agent),
     spare: (kind) => spares[kind](broker, tenant),
     session: () => sessionOf(broker),
+    joinToken: async () => ({ authorization: `Join ${(await invite(broker, tenant)).token}` }),
   }
 }
 
@@ -91,7 +94,11 @@ const spares: Record<Spare, (broker: TestBroker, tenant: TestTenant) => Promise<
   generator: async (broker) => (await makeGenerator(broker)).generator.id,
   stack: async (_, tenant) => (await tenant.client.createStack({ body: { name: unique('spare'), generator_id: tenant.generator.id } })).id,
   adminPak: async (broker) => (await broker.admin.createAdminPak({ body: { name: unique('spare') } })).id,
+  invite: async (broker, tenant) => (await invite(broker, tenant)).id,
 }
+
+const invite = (broker: TestBroker, { generator }: TestTenant) =>
+  broker.admin.createAgentInvite({ body: { labels: ['l'], annotations: { k: 'v' }, generator_ids: [generator.id], uses: 2 } })
 
 /** Every agent is registered with it. */
 async function systemGeneratorOf({ agent, client }: TestAgent): Promise<string> {

@@ -24,10 +24,11 @@ const movesTargets = /^(create|delete|register|deregister|addTarget|removeTarget
 const weightOf = (name: EndpointName): number => (handlers[name] === notAvailable ? 1 : movesTargets.test(name) ? 2 : 5)
 const drawn = names.flatMap((name) => Array.from({ length: weightOf(name) }, () => name))
 
+const joining = { BROKKR__BROKER__AGENT_IMAGE: 'registry.example.com/brokkr-agent@sha256:0123' }
 let broker: TestBroker
 beforeAll(async () => {
   // Each call comes from an address of its own: failed sign-ins of one address are slowed down.
-  broker = await startTestBroker({ env: { BROKKR__SERVER__TRUSTED_PROXIES: '127.0.0.1', BROKKR__LOG__LEVEL: 'info' } })
+  broker = await startTestBroker({ env: { ...joining, BROKKR__SERVER__TRUSTED_PROXIES: '127.0.0.1', BROKKR__LOG__LEVEL: 'info' } })
   return () => broker.kill()
 })
 
@@ -134,7 +135,7 @@ const fromHandlers = new Set(
     'invalid_label invalid_annotation invalid_agent invalid_generator_id agent_label_not_found agent_annotation_not_found stack_label_not_found ' +
     'stack_annotation_not_found agent_target_not_found agent_not_registered already_registered missing_agent_id invalid_cursor ' +
     'invalid_deployment_object stack_moved rollback_to_marker invalid_health_record agent_event_not_found agent_not_associated not_found ' +
-    'name_and_cluster_required bad_cursor last_admin_pak not_available secret_already_issued idempotency_key_reused idempotency_in_progress'
+    'name_and_cluster_required bad_cursor clock_skew last_admin_pak not_available secret_already_issued idempotency_key_reused idempotency_in_progress'
   ).split(' '),
 )
 

@@ -5,7 +5,7 @@ import type { ErrorCode } from '@brokkr/contract/error.ts'
 
 /** Whoever the credential says. Made in auth.ts alone; ids in paths and bodies are compared with it, never believed. */
 export interface Principal {
-  readonly kind: 'admin' | 'agent' | 'generator'
+  readonly kind: 'admin' | 'agent' | 'generator' | 'invite'
   readonly id: string
   readonly name: string
   readonly readonly: boolean

@@ -117,6 +117,7 @@ function answerFor({ name, endpoint }: Route, { said }: Exchange, { value, reply
   if (said.answer?.is === 'text')
     return { status: said.status ?? 200, headers: { 'content-type': said.answer.contentType, ...said.headers }, body: said.answer.text }
   if (said.answer?.is === 'empty') return { status: said.answer.status, headers: said.headers, body: '' }
+  if (endpoint.text !== undefined) return textAnswer(endpoint.text, said, value)
   const isOther = endpoint.other !== undefined && said.status === endpoint.other.status
   if (endpoint.response === undefined && !isOther) return { status: endpoint.success, headers: said.headers, body: '' }
   const write = reply.getSerializationFunction(isOther ? String(said.status) : '2xx')
@@ -127,6 +128,12 @@ function answerFor({ name, endpoint }: Route, { said }: Exchange, { value, reply
     body: write(value as Record<string, unknown>),
   }
 }
+
+const textAnswer = (type: string, { status, headers }: Exchange['said'], value: unknown): Answer => ({
+  status: status ?? 200,
+  headers: { 'content-type': `${type}; charset=utf-8`, ...headers },
+  body: String(value),
+})
 
 function sendFailure(deps: MountDeps, route: Route, { exchange, pair, error }: { exchange: Exchange; pair: Pair; error: unknown }): void {
   const { reply, request } = pair

@@ -28,6 +28,7 @@ export function openApi(options: { version: string }): OpenApi {
       schemas: { Error: schemaOf(ErrorBody, 'output') },
       securitySchemes: {
         pak: { type: 'http', scheme: 'bearer', description: 'A key: brokkr_BR??????_…' },
+        joinToken: { type: 'apiKey', in: 'header', name: 'Authorization', description: 'A join token: Join jt_…_…' },
         generatorKey: { type: 'apiKey', in: 'header', name: 'X-Generator-Key', description: 'The key of a generator' },
       },
     },
@@ -38,6 +39,7 @@ function operation(name: string, endpoint: Endpoint): Json {
   return {
     operationId: operationId(name),
     summary: endpoint.summary,
+    ...(endpoint.credential === 'join' ? { security: [{ joinToken: [] }] } : {}),
     tags: [endpoint.path.split('/')[3] ?? 'api'],
     parameters: [...parameters(endpoint.params, 'path'), ...parameters(endpoint.query, 'query')],
     ...requestBody(endpoint),
@@ -70,14 +72,14 @@ function requestBody({ body, bodyKind }: Endpoint): Json {
   }
 }
 
-function success({ response, stream }: Endpoint): Json {
+function success({ response, stream, text }: Endpoint): Json {
   if (stream === true)
     return {
       description: 'Frames, one JSON document per line, without end',
       content: { 'application/x-ndjson': { schema: { type: 'string' } } },
     }
   if (response === undefined) return { description: 'Done; no body' }
-  return { description: 'Done', content: { 'application/json': { schema: schemaOf(response, 'output') } } }
+  return { description: 'Done', content: { [text ?? 'application/json']: { schema: schemaOf(response, 'output') } } }
 }
 
 function otherSuccess({ other }: Endpoint): Json {

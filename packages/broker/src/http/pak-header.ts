@@ -14,6 +14,7 @@ export interface PakParts {
 export type HeaderCredential =
   | { readonly is: 'pak'; readonly pak: PakParts /** X-Generator-Key opens generators only. */; readonly generatorsOnly: boolean }
   | { readonly is: 'session'; readonly token: string }
+  | { readonly is: 'join'; readonly token: PakParts }
   | { readonly is: 'missing' | 'malformed' }
 
 /** `Authorization` wins, then the generator's header, then the cookie, even if the first is broken: nobody gets in by a second guess. */
@@ -29,6 +30,17 @@ export function credentialOf(
   const token = cookieName === null ? null : cookieOf(headers['cookie'], cookieName)
   if (token === null) return { is: 'missing' }
   return sessionToken.test(token) ? { is: 'session', token } : { is: 'malformed' }
+}
+
+const joinToken = new RegExp(`^[Jj][Oo][Ii][Nn] +jt_(${base58}{1,64})_(${base58}{16,128})$`)
+
+/** Where a join token is asked for nothing else opens, a key neither. */
+export function joinTokenOf(headers: Readonly<Record<string, string | string[] | undefined>>): HeaderCredential {
+  const { authorization } = headers
+  if (authorization === undefined) return { is: 'missing' }
+  const text = typeof authorization === 'string' && authorization.length <= headerCharsMax ? authorization.trim() : ''
+  const [, short, long] = joinToken.exec(text) ?? []
+  return short === undefined || long === undefined ? { is: 'malformed' } : { is: 'join', token: { short, long } }
 }
 
 /** 32 random bytes in base64url. */

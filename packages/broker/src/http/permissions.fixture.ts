@@ -31,6 +31,8 @@ const ownStackWrites: Row = ['ok', 'readonly', 'ok', 'stack_not_owned', 'stack_n
 const stackUnread = others('stack_not_found', 'stack_not_found', 'stack_not_found')
 const stackUnwritten = others('stack_not_found', 'readonly', 'stack_not_found')
 const itselfAlone: Row = ['agent_pak_mismatch', 'readonly', 'agent_pak_mismatch', 'agent_pak_mismatch', 'ok', 'agent_pak_mismatch']
+/** A join token opens it; no key does, whosever it is. */
+const byJoinToken = others('unauthorized', 'unauthorized', 'unauthorized')
 /** Admins and generators; agents get the same. */
 const tenants = (reader: Expected, agents: Expected): Row => ['ok', reader, 'ok', 'ok', agents, agents]
 /** Admins and agents, whichever agent it is; generators get the same. */
@@ -84,6 +86,12 @@ export const permissions: Record<EndpointName, Row> = {
   deregisterAgent: ['ok', 'readonly', 'forbidden', 'forbidden', 'ok', 'ok'],
   listGeneratorRegisteredAgents: ownGenerator('ok', 'not_authorized'),
   listPaks: adminReads,
+  listAgentInvites: adminReads,
+  createAgentInvite: adminWrites,
+  getAgentInvite: adminReads,
+  revokeAgentInvite: adminWrites,
+  getJoinManifest: byJoinToken,
+  join: byJoinToken,
   registerAgent: ['ok', 'readonly', 'forbidden', 'forbidden', 'ok', 'ok'],
   listStacks: ['ok', 'ok', 'ok', 'ok', 'stacks_list_denied', 'stacks_list_denied'],
   createStack: ['ok', 'readonly', 'ok', 'stack_generator_mismatch', 'stack_create_denied', 'stack_create_denied'],
@@ -248,6 +256,12 @@ export const aboutMissing: Record<EndpointName, Row | null> = {
   deregisterAgent: ['generator_not_found', 'readonly', 'forbidden', 'forbidden', 'generator_not_found', 'generator_not_found'],
   listGeneratorRegisteredAgents: others('generator_not_found', 'generator_not_found', 'not_authorized'),
   listPaks: null,
+  listAgentInvites: null,
+  createAgentInvite: null,
+  getAgentInvite: null,
+  revokeAgentInvite: null,
+  getJoinManifest: null,
+  join: null,
   registerAgent: ['generator_not_found', 'readonly', 'forbidden', 'forbidden', 'generator_not_found', 'generator_not_found'],
   listStacks: null,
   createStack: null,
@@ -376,6 +390,12 @@ export const verbs: Record<EndpointName, Verb> = {
   deregisterAgent: 'admin',
   listGeneratorRegisteredAgents: 'read',
   listPaks: 'read',
+  listAgentInvites: 'read',
+  createAgentInvite: 'admin',
+  getAgentInvite: 'read',
+  revokeAgentInvite: 'admin',
+  getJoinManifest: 'read',
+  join: 'operate',
   registerAgent: 'admin',
   listStacks: 'read',
   createStack: 'deploy',

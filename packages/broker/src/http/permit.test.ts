@@ -3,7 +3,7 @@ import { type EndpointName, endpoints } from '@brokkr/contract/endpoints.ts'
 import { errorStatus } from '@brokkr/contract/error.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { aboutMissing, type CallerName, callers, type Expected, permissions, verbs } from './permissions.fixture.ts'
-import { absent, call, callOf, paks, present, startTestServer, type TestServer } from './server.fixture.ts'
+import { absent, call, callOf, joinToken, paks, present, startTestServer, type TestServer } from './server.fixture.ts'
 import { verbOf } from './verbs.ts'
 
 const names = Object.keys(endpoints) as EndpointName[]
@@ -24,7 +24,9 @@ async function outcome(name: EndpointName, caller: CallerName, about: typeof pre
   const answer = await call(server, name, { pak: paks[caller], about })
   const reached = server.reached.slice(before.reached).map((entry) => entry.name)
   const denied = server.denied.slice(before.denied).map((entry) => entry.code)
-  return { status: answer.status, code: answer.status < 400 ? 'ok' : answer.json?.code, reached, denied }
+  // 401 says nothing.
+  const code = answer.status < 400 ? 'ok' : answer.text === '' ? 'unauthorized' : answer.json?.code
+  return { status: answer.status, code, reached, denied }
 }
 
 function wanted(name: EndpointName, expected: Expected) {
@@ -47,6 +49,31 @@ test.each(names)('%s as nobody is 401, empty, and reaches nothing', async (name)
   expect([answer.status, answer.text, answer.headers.get('www-authenticate'), server.reached.length]).toEqual([401, '', 'Bearer', before])
 })
 
+test.each(names)('%s with a join token: 401 and empty wherever joining is not what is asked for', async (name) => {
+  const before = server.reached.length
+  const answer = await call(server, name, { pak: joinToken })
+  const isJoining = permissions[name][0] === 'unauthorized'
+  expect([answer.status, server.reached.length - before]).toEqual(isJoining ? [endpoints[name].success, 1] : [401, 0])
+  if (!isJoining) expect([answer.text, server.failures.at(-1)?.reason]).toEqual(['', 'malformed'])
+})
+
+test.each([
+  ['unknown', `Join jt_other_${'x'.repeat(24)}`, 'refused', 'other'],
+  ['a bare one', joinToken, 'malformed', null],
+  ['under another word', `Bearer ${joinToken}`, 'malformed', null],
+  ['a key in its place', `Join ${paks.admin}`, 'malformed', null],
+  ['a letter that base58 lacks', `Join jt_l0_${'x'.repeat(24)}`, 'malformed', null],
+  ['none', '', 'malformed', null],
+])('a join token that is %s opens nothing', async (_, authorization, reason, shortToken) => {
+  const answer = await call(server, 'join', { pak: null, headers: { authorization } })
+  expect([answer.status, answer.text, answer.headers.get('www-authenticate')]).toEqual([401, '', 'Bearer'])
+  expect(server.failures.at(-1)).toMatchObject({ reason, shortToken, path: '/api/v1/join' })
+})
+
+test('the word before a join token may be written in any case, with any number of spaces', async () => {
+  expect((await call(server, 'join', { pak: null, headers: { authorization: `joiN   ${joinToken} ` } })).status).toBe(201)
+})
+
 test('the verb of every endpoint is the one on the list', () => {
   expect(Object.fromEntries(names.map((name) => [name, verbOf(endpoints[name])]))).toEqual(verbs)
 })
@@ -55,7 +82,8 @@ test.each(names)('[X7] %s with an admin key whose scope is read and deploy', asy
   const { status, json } = await call(server, name, { pak: paks.scoped })
   const isInScope = verbs[name] === 'read' || verbs[name] === 'deploy'
   const inScope = isInScope ? { status: endpoints[name].success } : { status: 403, code: 'scope_denied', details: { verb: verbs[name] } }
-  const expected = permissions[name][0] === 'ok' ? inScope : { status: 403, code: permissions[name][0] }
+  const code = permissions[name][0]
+  const expected = code === 'ok' ? inScope : code === 'unauthorized' ? { status: 401 } : { status: 403, code }
   expect({ status, code: json?.code, details: json?.details }).toMatchObject(expected)
 })
 

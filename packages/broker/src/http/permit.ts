@@ -4,12 +4,13 @@ import type { EndpointName } from '@brokkr/contract/endpoints.ts'
 import type { ErrorCode } from '@brokkr/contract/error.ts'
 import type { Principal } from './handler.ts'
 
-/** A admin · G generator, Go the one that owns the thing · Ag the very agent of the path, Ag* any agent, At one that has the stack. */
-export type Who = 'A' | 'G' | 'Go' | 'Ag' | 'Ag*' | 'At'
+/** A admin · G generator, Go the one that owns the thing · Ag the very agent of the path, Ag* any agent, At one that has the stack ·
+ *  J whoever shows a join token. */
+export type Who = 'A' | 'G' | 'Go' | 'Ag' | 'Ag*' | 'At' | 'J'
 export interface Rule {
   readonly who: readonly Who[]
   /** The code every other caller gets; apart for generators and agents where the wire tells them apart. */
-  readonly denied: ErrorCode | Readonly<Record<Principal['kind'], ErrorCode>>
+  readonly denied: ErrorCode | Readonly<Record<Exclude<Principal['kind'], 'invite'>, ErrorCode>>
   /** What must exist before ownership is looked at; left out when the operation itself answers for missing things. */
   readonly thing?: Thing
   /** Readers may do it though it is no read: it changes nothing but what is looked at. */
@@ -37,6 +38,8 @@ export interface Thing {
 }
 
 const adminOnly = { who: ['A'], denied: 'admin_required' } as const
+/** The endpoint itself asks for the token, so nobody else gets as far as being denied. */
+const byJoinToken = { who: ['J'], denied: 'forbidden' } as const
 const agent = { kind: 'agent', in: 'params', field: 'id' } as const
 const stack = { kind: 'stack', in: 'params', field: 'id' } as const
 const generator = { kind: 'generator', in: 'params', field: 'id' } as const
@@ -124,6 +127,12 @@ export const rules = {
     denied: associated,
     thing: { kind: 'deploymentObject', in: 'params', field: 'id', shows: 'owner' },
   },
+  listAgentInvites: adminOnly,
+  createAgentInvite: adminOnly,
+  getAgentInvite: adminOnly,
+  revokeAgentInvite: adminOnly,
+  getJoinManifest: byJoinToken,
+  join: byJoinToken,
   listAdminPaks: adminOnly,
   createAdminPak: adminOnly,
   rotateAdminPak: adminOnly,

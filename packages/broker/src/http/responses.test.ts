@@ -67,7 +67,9 @@ test.each(gets)('[X6] %s as every role holds the keys of its contract and no sec
     for (const accept of ['application/json', 'application/yaml']) {
       const { call } = tenantCall(name, mine)
       const answer = await ask(broker, call, { pak: null, headers: { ...credentials[role], accept } })
-      if (answer.status >= 400)
+      // Whoever brings a key where a join token is asked for is told nothing.
+      if (answer.status === 401) expect([role, answer.text]).toEqual([role, ''])
+      else if (answer.status >= 400)
         expect([role, Object.keys(answer.json as object)]).toEqual([role, expect.arrayContaining(['code', 'message'])])
       else if (accept === 'application/json') {
         const found = [...new Set(keysOf(answer.json, keys))]

@@ -5,7 +5,7 @@ import { type Endpoint, issuesSecret } from '@brokkr/contract/endpoint.ts'
 import type { EndpointName } from '@brokkr/contract/endpoints.ts'
 import { ApiError, type ErrorCode } from '@brokkr/contract/error.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
-import type { Authenticator } from './auth.ts'
+import type { Authenticator, AuthRequest } from './auth.ts'
 import { asManifestFault, type BodyCaps, capOf, parseBody } from './body.ts'
 import { checkPermit, type PermitRequest, type Things } from './check-permit.ts'
 import type { Exchange } from './exchange.ts'
@@ -72,7 +72,8 @@ async function serveSteps(deps: ServeDeps, route: Route, { exchange, write }: Se
   const { live } = deps
   const isStream = route.endpoint.stream === true
   deps.overload.checkDoor({ isStream })
-  const principal = await live.authenticator.authenticate(authRequestOf(exchange, !isStream))
+  const asked = authRequestOf(exchange, { renews: !isStream, credential: route.endpoint.credential })
+  const principal = await live.authenticator.authenticate(asked)
   exchange.throwIfFailed()
   deps.accepted(exchange.request.socket)
   deps.overload.checkCaller({ credential: `${principal.kind} ${principal.id}`, isWrite: route.endpoint.method !== 'GET', isStream })
@@ -107,6 +108,8 @@ async function serveSteps(deps: ServeDeps, route: Route, { exchange, write }: Se
     const value = await handle(live, route.name, { overrides, request }).catch((error: unknown) => {
       // What only the operation itself can tell is a denial like any other.
       if (error instanceof ApiError && error.status === 403) onDenied(wanted, error.code)
+      // A join token that was used up meanwhile is refused like one that nobody knows.
+      if (error instanceof ApiError && error.code === 'unauthorized' && principal.kind === 'invite') throw live.authenticator.refuse(asked)
       throw error
     })
     if (exchange.said.denied !== null) onDenied(wanted, exchange.said.denied)
@@ -229,8 +232,11 @@ function flat(headers: NodeJS.Dict<string | string[]>): Record<string, string | 
   return flattened
 }
 
-function authRequestOf({ requestId, clientAddress, userAgent, path, query, request }: Exchange, renews: boolean) {
-  return { requestId, clientAddress, userAgent, path, query, headers: request.headers, renews }
+function authRequestOf(
+  { requestId, clientAddress, userAgent, path, query, request }: Exchange,
+  asks: Pick<AuthRequest, 'renews' | 'credential'>,
+) {
+  return { requestId, clientAddress, userAgent, path, query, headers: request.headers, ...asks }
 }
 
 function deniedOf({ requestId, clientAddress, userAgent, path }: Exchange, { principal, name }: PermitRequest, code: ErrorCode): Denied {

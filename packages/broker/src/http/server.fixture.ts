@@ -45,6 +45,8 @@ export const paks: Record<CallerName | 'scoped' | 'inactive' | 'expired', string
   inactive: pakOf('asPeep'),
   expired: pakOf('expire'),
 }
+/** Opens joining and nothing else. */
+export const joinToken = `jt_invite_${'joins'.repeat(5)}`
 export const unknownPak = pakOf('nobody')
 
 export const hashOf = (pak: string): string =>
@@ -74,6 +76,8 @@ export const credentials = (): CredentialRow[] => [
   row(paks.itself, 'agent', { id: ids.itself }),
   row(paks.foreignAgent, 'agent', { id: ids.foreignAgent }),
 ]
+
+const inviteRow = row(joinToken, 'invite', { id: id(14) })
 
 const sessionToken = 'S'.repeat(43)
 const sessionRow: SessionRow = {
@@ -145,6 +149,7 @@ export async function startTestServer(options: TestOptions = {}) {
       clock: systemClock,
       metrics,
       lookupCredential: options.lookupCredential ?? (async (hash) => rows.find((entry) => entry.pak_hash === hash) ?? null),
+      lookupInvite: async (hash) => (hash === inviteRow.pak_hash ? inviteRow : null),
       lookupSession: async (hash) => (hash === sessionRow.pak_hash ? sessionRow : null),
       trusted: () => true,
       onAuthFailure: (failure) => void seen.failures.push(failure),
@@ -256,6 +261,14 @@ const bodies = (about: typeof present): Partial<Record<EndpointName, unknown>> =
   rollbackStack: { sequence_id: 1 },
   createDeploymentObject: { yaml_content: 'a: 1' },
   createAdminPak: { name: 'p' },
+  join: {
+    short_token: 'BRagentC',
+    pak_hash: 'c'.repeat(64),
+    cluster_uid: ids.missing,
+    agent_version: '1.0.0',
+    k8s_version: 'v1.36.0',
+    sent_at: time,
+  },
 })
 
 export interface CallOptions {
@@ -276,12 +289,12 @@ export interface CallAnswer {
 export async function call(server: TestServer, name: EndpointName, options: CallOptions = {}): Promise<CallAnswer> {
   const { method, path, body } = callOf(name, options.about ?? present)
   const sent = options.body ?? body
-  const pak = options.pak === undefined ? paks.admin : options.pak
+  const pak = options.pak === undefined ? ((endpoints[name] as Endpoint).credential === 'join' ? joinToken : paks.admin) : options.pak
   const response = await fetch(server.url + (options.path ?? path), {
     method,
     redirect: 'manual',
     headers: {
-      ...(pak === null ? {} : { authorization: `Bearer ${pak}` }),
+      ...(pak === null ? {} : { authorization: `${pak.startsWith('jt_') ? 'Join' : 'Bearer'} ${pak}` }),
       ...(sent === undefined ? {} : { 'content-type': 'application/json' }),
       ...options.headers,
     },

@@ -11,6 +11,7 @@ import {
   call,
   countingHandlers,
   credentials,
+  joinToken,
   paks,
   sampleAnswer,
   sessionHeaders,
@@ -151,14 +152,16 @@ describe('answers', () => {
     '%s answers its success with what its schema names, and nothing cached',
     async (name) => {
       const endpoint: Endpoint = endpoints[name]
-      const pak = permissions[name][0] === 'ok' ? paks.admin : paks.itself
+      const pak = endpoint.credential === 'join' ? joinToken : permissions[name][0] === 'ok' ? paks.admin : paks.itself
       const answer = await call(server, name, name === 'deleteSession' ? { pak: null, headers: sessionHeaders(server) } : { pak })
       expect([answer.status, answer.headers.get('cache-control'), answer.headers.get('x-content-type-options')]).toEqual([
         endpoint.success,
         'no-store',
         'nosniff',
       ])
-      expect(answer.json).toEqual(sampleAnswer(endpoint) ?? null)
+      if (endpoint.text !== undefined)
+        expect([answer.text, answer.headers.get('content-type')]).toEqual(['text', `${endpoint.text}; charset=utf-8`])
+      else expect(answer.json).toEqual(sampleAnswer(endpoint) ?? null)
     },
   )
 

@@ -19,11 +19,15 @@ export const insert = count(
       pak_hash: string
       pak_short: string
       invited_generator_ids: string[]
+      /** Of an agent that joined. */
+      invite_id?: string
+      agent_version?: string
     }>,
   ) => `
   with made as (
-    insert into agents (id, name, cluster_name, status, pak_hash, pak_short, invited_generator_ids)
-    values (${p.id}, ${p.name}, ${p.cluster_name}, ${p.status}, ${p.pak_hash}, ${p.pak_short}, ${p.invited_generator_ids}::uuid[]) returning id)
+    insert into agents (id, name, cluster_name, status, pak_hash, pak_short, invited_generator_ids, invite_id, agent_version)
+    values (${p.id}, ${p.name}, ${p.cluster_name}, ${p.status}, ${p.pak_hash}, ${p.pak_short}, ${p.invited_generator_ids}::uuid[],
+      ${p.invite_id}::uuid, ${p.agent_version}::text) returning id)
   insert into agent_liveness (agent_id) select id from made`,
 )
 
@@ -103,6 +107,14 @@ export const invitedGenerators = maybe(
   Invited,
   (p: Slots<{ id: string }>) => `
   select invited_generator_ids from agents where id = ${p.id}::uuid and deleted_at is null`,
+)
+
+/** Who joined by this invite under this key. */
+export const joinedBy = maybe(
+  'agents.joinedBy',
+  Agent,
+  (p: Slots<{ invite_id: string; pak_hash: string }>) => `
+  select ${columns} from ${source} where a.pak_hash = ${p.pak_hash}::text and a.invite_id = ${p.invite_id}::uuid and a.deleted_at is null`,
 )
 
 /** A sign of life: written before the answer, so that a read right after it shows it. */

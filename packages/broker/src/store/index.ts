@@ -1,6 +1,7 @@
 // Every table file, by the name its statements carry: the list that the prepare-all test walks.
 export * as adminRole from './admin-role.ts'
 export * as agentEvents from './agent-events.ts'
+export * as agentInvites from './agent-invites.ts'
 export * as agentSessions from './agent-sessions.ts'
 export * as agentStackStatus from './agent-stack-status.ts'
 export * as agentTargets from './agent-targets.ts'

@@ -3,6 +3,7 @@
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import * as adminRole from '../store/admin-role.ts'
 import * as agentEvents from '../store/agent-events.ts'
+import * as agentInvites from '../store/agent-invites.ts'
 import * as agentSessions from '../store/agent-sessions.ts'
 import * as agentStackStatus from '../store/agent-stack-status.ts'
 import * as consoleSessions from '../store/console-sessions.ts'
@@ -21,6 +22,8 @@ export interface HousekeepingSettings {
 const limit = 1000
 const ackDays = 30
 const expiredKeyDays = 7
+/** Whoever made one may look for a while what became of it. */
+const endedInviteDays = 7
 
 export const housekeeping = (deps: { sql: Sql; clock: Clock; wakeFeed: () => void }, settings: HousekeepingSettings): Task => ({
   name: 'housekeeping',
@@ -32,6 +35,7 @@ export const housekeeping = (deps: { sql: Sql; clock: Clock; wakeFeed: () => voi
     const counts = {
       answers: await all(() => idempotencyKeys.removeExpired(sql, { limit })),
       sessions: await all(() => consoleSessions.removeEnded(sql, { limit })),
+      invites: await all(() => agentInvites.removeEnded(sql, { days: endedInviteDays, limit })),
       connections: await all(() => agentSessions.removeStale(sql, { limit })),
       keys: await adminRole.removeExpired(sql, { days: expiredKeyDays }),
       acknowledgements: await all(() => agentEvents.removeOldAcks(sql, { days: ackDays, limit })),

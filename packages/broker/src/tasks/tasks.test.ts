@@ -9,6 +9,7 @@ import type pg from 'pg'
 import { beforeAll, expect, test } from 'vitest'
 import { createAdminPak } from '../actions/create-admin-pak.ts'
 import { createAgent } from '../actions/create-agent.ts'
+import { createAgentInvite } from '../actions/create-agent-invite.ts'
 import { createGenerator } from '../actions/create-generator.ts'
 import { createSession } from '../actions/create-session.ts'
 import { createStack } from '../actions/create-stack.ts'
@@ -213,6 +214,12 @@ test('housekeeping removes what has ended and nothing else', async () => {
   await key('stays', null)
   const { id: expired } = await key('expired', new Date(Date.now() + 60_000).toISOString())
   await client.query(`update admin_role set expires_at = now() - interval '8 days' where id = $1`, [expired])
+  const asked = { preset: 'standard', uses: 1, expires_in_seconds: 60, by } as const
+  const ended = await createAgentInvite(deps, asked)
+  await client.query(`update agent_invites set expires_at = now() - interval '8 days' where id = $1`, [ended.id])
+  // Ended too, but somebody may still look what became of it.
+  const { id: late } = await createAgentInvite(deps, asked)
+  await client.query(`update agent_invites set expires_at = now() - interval '1 day' where id = $1`, [late])
   for (const hours of [-1, 1])
     await client.query(
       `insert into idempotency_keys (scope, key, id, body_hash, status, body_sealed, expires_at) values ('s', $1::text, gen_random_uuid(), 'h', 201, '', now() + $2::float8 * interval '1 hour')`,
@@ -222,6 +229,7 @@ test('housekeeping removes what has ended and nothing else', async () => {
     answers: 1,
     connections: 1,
     sessions: 1,
+    invites: 1,
     keys: 1,
     acknowledgements: 1,
     removed_pairs: 1,
@@ -232,6 +240,7 @@ test('housekeeping removes what has ended and nothing else', async () => {
     answers: 0,
     connections: 0,
     sessions: 0,
+    invites: 0,
     keys: 0,
     acknowledgements: 0,
     removed_pairs: 0,
@@ -242,7 +251,8 @@ test('housekeeping removes what has ended and nothing else', async () => {
     await countOf('idempotency_keys'),
     await countOf('agent_object_acks'),
     await countOf('agent_events'),
-  ]).toEqual([1, 1, 1, 2])
+    await countOf('agent_invites'),
+  ]).toEqual([1, 1, 1, 2, 1])
   expect(await countOf(`change_log where object_kind = 'session' and op = 'delete'`)).toBe(1)
 })
 

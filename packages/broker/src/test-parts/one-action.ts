@@ -1,9 +1,10 @@
 // One action as a program of its own, to be killed at every statement it sends, begin and commit among them, before the statement
 // goes out and after its answer has come.
-
+import { createHash } from 'node:crypto'
 import { NewAgentEvent } from '@brokkr/contract/event.ts'
 import { crashProgram, type UnderCrash } from '@brokkr/testing/crash-child.ts'
 import pg from 'pg'
+import { joinAgent } from '../actions/join-agent.ts'
 import { addStackLabel } from '../actions/label-stack.ts'
 import { recordAgentEvents } from '../actions/record-agent-events.ts'
 import { rotateAgentPak } from '../actions/rotate-agent-pak.ts'
@@ -18,6 +19,7 @@ export interface OneAction {
   readonly url: string
   readonly action: keyof typeof actions
   readonly stackId: string
+  /** Of a join the invite's id: its agent has none yet. */
   readonly agentId: string
   /** What the agent reports on. */
   readonly objectIds: readonly string[]
@@ -41,6 +43,18 @@ export const actions = {
         const event_type = n === 0 ? 'DELETED' : 'DEPLOY'
         return { ...NewAgentEvent.parse({ agent_id: agentId, deployment_object_id, event_type, status: 'SUCCESS' }), id: eventIds[n]! }
       }),
+    }),
+  join: (deps: Deps, { agentId: inviteId }: OneAction) =>
+    joinAgent(deps, {
+      inviteId,
+      short_token: 'BRagentC',
+      pak_hash: createHash('sha256').update(inviteId).digest('hex'),
+      name: inviteId,
+      cluster_uid: 'u',
+      agent_version: '1',
+      k8s_version: 'v1',
+      sent_at: new Date().toISOString(),
+      from: by,
     }),
   rotate: (deps: Deps, { agentId }: OneAction) => rotateAgentPak(deps, { agentId, short_token: undefined, pak_hash: undefined, by }),
 }

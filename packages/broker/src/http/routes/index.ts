@@ -3,6 +3,7 @@ import type { BrokerDeps } from '../../deps.ts'
 import type { Handlers } from '../handler.ts'
 import * as adminPaks from './admin-paks.ts'
 import * as agentEvents from './agent-events.ts'
+import * as invites from './agent-invites.ts'
 import * as agentMarks from './agent-marks.ts'
 import * as agentReach from './agent-reach.ts'
 import * as reports from './agent-reports.ts'
@@ -88,6 +89,12 @@ export const handlers: Handlers<BrokerDeps> = {
   listDeploymentObjects: objects.handleList,
   getDeploymentObject: objects.handleGet,
   getDeploymentHealth: health.handleOfObject,
+  listAgentInvites: invites.handleList,
+  createAgentInvite: invites.handleCreate,
+  getAgentInvite: invites.handleGet,
+  revokeAgentInvite: invites.handleRevoke,
+  getJoinManifest: invites.handleManifest,
+  join: invites.handleJoin,
   listAdminPaks: adminPaks.handleList,
   createAdminPak: adminPaks.handleCreate,
   rotateAdminPak: adminPaks.handleRotate,
