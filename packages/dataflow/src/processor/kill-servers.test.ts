@@ -101,12 +101,12 @@ test(
     await written
     const [{ end }] = (await query<{ end: string }>('select pg_current_wal_lsn()::text as end')) as [{ end: string }]
     const arrived = async (chain: KilledChain, isDone: () => Promise<boolean>) =>
-      waitFor(`everything of ${chain.name}`, isDone, { limitMs: allMs, everyMs: 1_000, onTimeout: chain.state })
+      waitFor(`everything of ${chain.name}`, isDone, { limitMs: allMs, everyMs: 1_000, onTimeout: () => chain.state() })
     await arrived(upserts, async () => (await upserts.progress()) >= messages)
     await arrived(transactions, async () => (await offsets(groupB)) >= messages)
     const confirmed = `select 1 from pg_replication_slots where slot_name = 'changes' and confirmed_flush_lsn >= '${end}'`
     await arrived(captures, async () => (await query(confirmed)).length === 1)
-    await waitFor('all offsets', async () => (await offsets(groupA)) === messages, { limitMs, onTimeout: upserts.state })
+    await waitFor('all offsets', async () => (await offsets(groupA)) === messages, { limitMs, onTimeout: () => upserts.state() })
     for (const chain of chains) expect(await chain.stop()).toBe(0)
 
     expect(
