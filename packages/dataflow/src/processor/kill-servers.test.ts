@@ -2,26 +2,24 @@
 // Nothing is lost; nothing is twice where that is promised; elsewhere repeats are counted and bounded.
 import { privateKafka, uniqueName } from '@brokkr/testing/kafka.ts'
 import { privatePostgres } from '@brokkr/testing/postgres.ts'
-import { askServers } from '@brokkr/testing/servers-client.ts'
 import { size } from '@brokkr/testing/sizes.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { expect, test } from 'vitest'
-import { committed, drain, fill, makeTopic } from './connectors/test-parts/kafka-topics.ts'
-import { type RealProcessor, startProcessor } from './test-parts/real-flow.ts'
+import { committed, drain, fill, lengthOf, makeTopic } from './connectors/test-parts/kafka-topics.ts'
+import { type KilledChain, startChain } from './test-parts/killed-chain.ts'
 
-const limits = { limitMs: 900_000 }
+const limitMs = 300_000
+const allMs = 900_000
 const timeoutMs = 7_200_000
 const kills = size('processor.kills')
 const messages = size('processor.messages')
-
-interface Chain {
-  readonly name: string
-  readonly spec: Record<string, unknown>
-  readonly folder: string
-  processor: RealProcessor
-  /** Messages that have surely arrived. */
-  progress(): Promise<number>
-}
+/** The work comes in parts, two a round, so that there is some under way at every kill. */
+const parts = 2 * kills
+/** There from the start: a long way to read for the orders; of the captured rows as many as a snapshot reads between two kills, since
+ *  one that is killed begins anew. */
+const [ordersFirst, rowsFirst] = [messages / 2, messages / 20]
+const [ordersAPart, rowsAPart] = [(messages - ordersFirst) / parts, (messages - rowsFirst) / parts]
+type Query = <T extends object>(text: string) => Promise<T[]>
 
 test(
   'processors, Kafka and PostgreSQL are killed in turn: upserts and transactions hold each message once, captured changes at least once',
@@ -29,7 +27,7 @@ test(
     const [kafka, postgres] = [await privateKafka(), await privatePostgres({ fsync: true })]
     const broker = kafka.address.plaintext
     const database = await postgres.database()
-    const query = async <T extends object>(text: string): Promise<T[]> => {
+    const query: Query = async <T extends object>(text: string) => {
       const client = await database.connect()
       try {
         return (await client.query<T>(text)).rows
@@ -38,77 +36,78 @@ test(
       }
     }
     await query('create table target (id int primary key, pad text); create table captured (id int primary key, version int)')
-    await query(`insert into captured select id, 0 from generate_series(0, ${messages / 2 - 1}) id`)
+    await query(`insert into captured select id, 0 from generate_series(0, ${rowsFirst - 1}) id`)
     const topic = (partitions = 3) => makeTopic({ partitions, brokers: broker })
     const [orders, copies, changes] = [await topic(), await topic(), await topic(1)]
-    for (let at = 0; at < messages; at += 10_000)
-      await fill(
-        orders,
-        Array.from({ length: 10_000 }, (_, one) => ({
-          key: String(at + one),
-          value: JSON.stringify({ id: at + one, pad: 'x'.repeat(100) }),
-        })),
-        broker,
-      )
+    for (let at = 0; at < ordersFirst; at += 10_000) await fill(orders, numbered(at, 10_000), broker)
 
     const kafkaPart = (name: string, more: object = {}) => ({ type: 'kafka', config: { brokers: [broker], topic: name, ...more } })
     const [groupA, groupB] = [uniqueName('a'), uniqueName('b')]
     const offsets = async (group: string) => Object.values(await committed(group, orders, broker)).reduce((sum, offset) => sum + offset, 0)
-    const start = async (name: string, spec: Record<string, unknown>, progress: () => Promise<number>): Promise<Chain> => {
-      const folder = await askServers('loan.folder', { kind: 'plain' })
-      return { name, spec, folder, progress, processor: await startProcessor(spec, { folder, name }) }
-    }
-    const chains = [
-      await start(
-        'upserts',
-        {
-          source: kafkaPart(orders, { consumerGroup: groupA }),
-          sink: { type: 'postgresql', config: { connectionString: database.url, table: 'target', upsertMode: true, batchSize: 100 } },
-        },
-        async () => Number((await query<{ n: string }>('select count(*) n from target'))[0]!.n),
-      ),
-      await start(
-        'transactions',
-        { source: kafkaPart(orders, { consumerGroup: groupB }), sink: kafkaPart(copies, { exactlyOnce: 'required', batchSize: 100 }) },
-        () => offsets(groupB),
-      ),
-      await start(
-        'changes',
-        {
-          source: { type: 'postgresql-cdc', config: { connectionString: database.url, tables: ['public.captured'], slotName: 'changes' } },
-          sink: kafkaPart(changes, { batchSize: 100 }),
-        },
-        async () => (await drain(changes, { brokers: broker })).length,
-      ),
-    ]
-    // The second half of the captured rows comes while everything is being killed.
-    const writing = writeChanges(query, messages / 2)
+    const table = { type: 'postgresql', config: { connectionString: database.url, table: 'target', upsertMode: true, batchSize: 100 } }
+    const slot = { connectionString: database.url, tables: ['public.captured'], slotName: 'changes' }
+    const upserts = await startChain(
+      'upserts',
+      { source: kafkaPart(orders, { consumerGroup: groupA }), sink: table },
+      async () => Number((await query<{ n: string }>('select count(*) n from target'))[0]!.n),
+      limitMs,
+    )
+    const transactions = await startChain(
+      'transactions',
+      { source: kafkaPart(orders, { consumerGroup: groupB }), sink: kafkaPart(copies, { exactlyOnce: 'required', batchSize: 500 }) },
+      () => offsets(groupB),
+      limitMs,
+    )
+    const captures = await startChain(
+      'changes',
+      { source: { type: 'postgresql-cdc', config: slot }, sink: kafkaPart(changes, { batchSize: 100 }) },
+      () => lengthOf(changes, broker),
+      limitMs,
+    )
+    const chains = [upserts, transactions, captures] as const
 
-    for (let round = 0; round < kills; round += 1) {
-      for (const chain of chains) {
-        const before = await chain.progress()
-        await waitFor(`progress of ${chain.name}`, async () => (await chain.progress()) > before || before >= messages, {
-          ...limits,
-          onTimeout: () => chain.processor.logTail(30),
-        })
-        await chain.processor.kill('SIGKILL')
-        chain.processor = await startProcessor(chain.spec, { folder: chain.folder, name: chain.name })
-      }
+    let [given, written] = [0, Promise.resolve()]
+    const giveWork = async () => {
+      const part = given
+      given += 1
+      written = written.then(() => writeChanges(query, rowsFirst + part * rowsAPart, rowsAPart))
+      await fill(orders, numbered(ordersFirst + part * ordersAPart, ordersAPart), broker)
+    }
+    const killKafka = async () => {
       await kafka.kill('SIGKILL')
       await kafka.start()
+    }
+    const killPostgres = async () => {
       await postgres.kill('SIGKILL')
       // Its lock file counts until the system has taken the dead process off its list.
-      await waitFor('PostgreSQL again', () => postgres.restart().then(() => true), limits)
+      await waitFor('PostgreSQL again', () => postgres.restart().then(() => true), { limitMs })
     }
-    await writing
-    for (const chain of chains)
-      await waitFor(`everything of ${chain.name}`, async () => (await chain.progress()) >= messages, {
-        ...limits,
-        everyMs: 1_000,
-        onTimeout: async () => `${await chain.progress()} of ${messages}\n${chain.processor.logTail(30)}`,
-      })
-    await waitFor('all offsets', async () => (await offsets(groupA)) === messages, limits)
-    for (const { processor } of chains) expect(await processor.stop()).toBe(0)
+    for (let round = 0; round < kills; round += 1) {
+      const startedMs = performance.now()
+      const before = await Promise.all(chains.map((chain) => chain.progress()))
+      await giveWork()
+      for (const [at, chain] of chains.entries()) {
+        await chain.passes(before[at]!)
+        await chain.kill()
+      }
+      // The servers die while one of the flows is at work, each of them in its turn.
+      const busy = chains[round % chains.length]!
+      const reached = await busy.progress()
+      await giveWork()
+      await busy.passes(reached)
+      for (const kill of round % 2 === 0 ? [killKafka, killPostgres] : [killPostgres, killKafka]) await kill()
+      process.stdout.write(await roundText(round, performance.now() - startedMs, chains))
+    }
+    await written
+    const [{ end }] = (await query<{ end: string }>('select pg_current_wal_lsn()::text as end')) as [{ end: string }]
+    const arrived = async (chain: KilledChain, isDone: () => Promise<boolean>) =>
+      waitFor(`everything of ${chain.name}`, isDone, { limitMs: allMs, everyMs: 1_000, onTimeout: () => chain.state() })
+    await arrived(upserts, async () => (await upserts.progress()) >= messages)
+    await arrived(transactions, async () => (await offsets(groupB)) >= messages)
+    const confirmed = `select 1 from pg_replication_slots where slot_name = 'changes' and confirmed_flush_lsn >= '${end}'`
+    await arrived(captures, async () => (await query(confirmed)).length === 1)
+    await waitFor('all offsets', async () => (await offsets(groupA)) === messages, { limitMs, onTimeout: () => upserts.state() })
+    for (const chain of chains) expect(await chain.stop()).toBe(0)
 
     expect(
       await query('select count(*)::int as all, count(distinct id)::int as ids, min(id) as first, max(id) as last from target'),
@@ -124,11 +123,19 @@ test(
   timeoutMs,
 )
 
+const numbered = (from: number, count: number) =>
+  Array.from({ length: count }, (_, at) => ({ key: String(from + at), value: JSON.stringify({ id: from + at, pad: 'x'.repeat(100) }) }))
+
+async function roundText(round: number, tookMs: number, chains: readonly KilledChain[]): Promise<string> {
+  const reached = await Promise.all(chains.map(async (chain) => `${chain.name} ${await chain.progress()}`))
+  return `round ${round + 1} of ${kills}: ${(tookMs / 1000).toFixed(1)} s; ${reached.join(', ')} of ${messages}\n`
+}
+
 /** Transactions of different sizes; a server that is away is waited for. */
-async function writeChanges(query: (text: string) => Promise<object[]>, count: number): Promise<void> {
-  let at = count
-  for (let step = 1; at < 2 * count; step += 1) {
-    const rows = Math.min(2 * count - at, (step % 7) * 40 + 1)
+async function writeChanges(query: Query, from: number, count: number): Promise<void> {
+  let at = from
+  for (let step = 1; at < from + count; step += 1) {
+    const rows = Math.min(from + count - at, (step % 7) * 40 + 1)
     const isIn = async () => {
       await query(`insert into captured select id, ${step} from generate_series(${at}, ${at + rows - 1}) id on conflict do nothing`)
       return true

@@ -3,7 +3,7 @@
 import type { KafkaSource as KafkaSourceConfig } from '@brokkr/contract/dataflow/connectors/kafka.ts'
 import type { JsonObject } from '@brokkr/contract/dataflow/json.ts'
 import type { BaseOptions } from '@platformatic/kafka'
-import type { Batch, Budget, Group, Lag, Partition, Position, Positions, Rewind, Source, SourceContext } from './connector.ts'
+import type { Batch, Budget, Group, Lag, Message, Partition, Position, Positions, Rewind, Source, SourceContext } from './connector.ts'
 import { ConnectorError } from './connector.ts'
 import { kafkaOptions, readTopic, said, withAdmin } from './kafka-client.ts'
 import { type ValueDecoder, valueDecoder } from './kafka-decode.ts'
@@ -39,8 +39,9 @@ export class KafkaSource implements Source {
   #member: KafkaMember | undefined
   #decoder: ValueDecoder | undefined
   #partitionCount = 0
-  /** The last message handed out and the fetch position behind it; between the two lie markers of transactions at most. */
-  readonly #handedOut = new Map<number, number>()
+  /** The last message handed out, and how far the log is known behind it: between the two lie markers of transactions at most. What
+   *  was fetched further and waits to be handed out is no part of it. */
+  readonly #handedOut = new Map<number, { last: number; next: bigint }>()
   #wake: () => void = () => {}
 
   constructor(config: KafkaSourceConfig, context: SourceContext, tuning: KafkaTuning) {
@@ -214,14 +215,19 @@ export class KafkaSource implements Source {
 
   async *#fetched(owned: readonly number[], ends: ReadonlyMap<number, bigint> | undefined): AsyncGenerator<Batch> {
     const fetched = owned.length === 0 ? await this.#changed() : await this.#reading().next(owned)
-    for (const { partition, messages: all } of fetched) {
+    for (const { partition, messages: all, next } of fetched) {
+      // Given back while the partitions before it were handed out.
+      if (this.#reading().position(partition) !== next) continue
       const end = ends?.get(partition)
       const messages = end === undefined ? all : all.filter((message) => BigInt(message.position as number) < end)
-      const last = messages.at(-1)
-      if (last === undefined) continue
-      this.#handedOut.set(partition, last.position as number)
-      yield await this.#decoder!.decode(messages)
+      this.#passed(partition, messages.at(-1), end === undefined || next < end ? next : end)
+      if (messages.length > 0) yield await this.#decoder!.decode(messages)
     }
+  }
+
+  #passed(partition: number, lastMessage: Message | undefined, next: bigint): void {
+    const last = (lastMessage?.position as number | undefined) ?? this.#handedOut.get(partition)?.last
+    if (last !== undefined) this.#handedOut.set(partition, { last, next })
   }
 
   /** Until a partition comes; a bounded wait, because a member that has none is told nothing. */
@@ -262,8 +268,8 @@ export class KafkaSource implements Source {
 
   /** The offset that stands for "up to and with this": behind the markers that follow the last message that was read. */
   #behind(partition: number, position: number): bigint {
-    const isLast = this.#handedOut.get(partition) === position
-    return (isLast ? this.#fetcher?.position(partition) : undefined) ?? BigInt(position) + 1n
+    const handedOut = this.#handedOut.get(partition)
+    return handedOut?.last === position ? handedOut.next : BigInt(position) + 1n
   }
 
   #lost(partition: number, from: bigint, to: bigint): void {

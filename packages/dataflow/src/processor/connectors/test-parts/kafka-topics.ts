@@ -87,6 +87,18 @@ function foundOf({ partition, position, key, raw, metadata }: Message): Found {
   }
 }
 
+/** How many records a topic has got, markers of transactions included: cheap to ask while it grows. */
+export async function lengthOf(topic: string, brokers?: string): Promise<number> {
+  const client = { clientId: 'test', bootstrapBrokers: [await brokersOf(brokers)] }
+  const limits = { fetchMinBytes: 1, fetchMaxBytes: 1, maxPartitionFetchBytes: 1, consumerMaxWaitMs: 100 }
+  const fetcher = new KafkaFetcher(client, topic, { ...limits, isolation: 'uncommitted' }, () => undefined)
+  try {
+    return [...(await fetcher.offsets('latest')).values()].reduce((sum, end) => sum + Number(end), 0)
+  } finally {
+    await fetcher.close()
+  }
+}
+
 export async function committed(groupId: string, topic: string, brokers?: string): Promise<Record<number, number>> {
   const [group] = await withAdmin(await brokersOf(brokers), (admin) => admin.listConsumerGroupOffsets({ groups: [groupId] }))
   const partitions = group?.topics.find(({ name }) => name === topic)?.partitions ?? []
