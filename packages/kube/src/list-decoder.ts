@@ -34,7 +34,7 @@ export class ListDecoder {
     this.#bytesMax = bytesMax
   }
 
-  /** The objects that these bytes completed, if there are enough of them already. */
+  /** The objects that these bytes completed, if there are enough of them already. The bytes are the decoder's from now on. */
   push(bytes: Buffer): KubeObject[] {
     this.bytes += bytes.length
     this.#pending.push(bytes)
@@ -48,7 +48,7 @@ export class ListDecoder {
   /** The rest of the objects, and what the list says of itself. Throws what is no list. */
   end(): { items: KubeObject[]; resourceVersion: string; next: string | undefined } {
     const rest = this.#gather().toString('utf8')
-    const list = decodeJson(this.#head === undefined ? rest : `{"items":[${rest}`)
+    const list = decodeJson(this.#head === undefined ? rest : `{"items":${rest}`)
     const items = valueAt(list, 'items') ?? []
     const metadata = fieldsAt(this.#head ?? list, 'metadata')
     if (metadata === undefined || !Array.isArray(items)) throw new SyntaxError('the answer is not a list')
@@ -66,19 +66,22 @@ export class ListDecoder {
     if (!head || !item || /[^\0-\x7f]/.test(head.text + item[0])) return this.#keep(bytes)
     this.#head = head.value
     this.#between = Buffer.from(`},${item[0]}`, 'latin1')
-    this.#keep(bytes.subarray(head.length))
+    // With the bracket before the first of them.
+    this.#keep(bytes.subarray(head.length - 1))
   }
 
+  /** What waits begins with a bracket, and where it is cut another takes the place of the comma: text that is put together anew for every
+   *  portion would be as much garbage as the objects are. */
   #cut(between: Buffer): KubeObject[] {
     const bytes = this.#gather()
-    const at = bytes.lastIndexOf(between)
-    const text = at === -1 ? '' : bytes.toString('utf8', 0, at + 1)
-    const items = at === -1 ? undefined : decodeItems(text)
+    const comma = bytes.lastIndexOf(between) + 1
+    const items = comma === 0 ? undefined : decodeItems(closedAt(bytes, comma))
     // Found within an item: so would the next, and nobody knows which is not.
-    if (at !== -1 && items === undefined) this.#between = undefined
+    if (comma > 0 && items === undefined) this.#between = undefined
     // Not found: an item that is larger than a portion. Looking at it again for every packet would cost its size each time.
     this.#enough = items ? PORTION_BYTES : bytes.length * 2
-    this.#keep(items ? bytes.subarray(at + 2) : bytes)
+    if (items) bytes[comma] = OPEN
+    this.#keep(items ? bytes.subarray(comma) : bytes)
     return items ?? []
   }
 
@@ -96,9 +99,18 @@ export class ListDecoder {
   }
 }
 
+const [OPEN, CLOSE, COMMA] = [0x5b, 0x5d, 0x2c]
+
+function closedAt(bytes: Buffer, comma: number): string {
+  bytes[comma] = CLOSE
+  const text = bytes.toString('utf8', 0, comma + 1)
+  bytes[comma] = COMMA
+  return text
+}
+
 function decodeItems(text: string): KubeObject[] | undefined {
   try {
-    return decodeJson(`[${text}]`) as KubeObject[]
+    return decodeJson(text) as KubeObject[]
   } catch {
     return undefined
   }
