@@ -22,6 +22,7 @@ export class ListDecoder {
   readonly #bytesMax: number
   #pending: Buffer[] = []
   #pendingBytes = 0
+  #room = Buffer.alloc(0)
   #head: unknown
   /** What stands between two items; undefined while or because the text is not cut. */
   #between: Buffer | undefined
@@ -85,12 +86,17 @@ export class ListDecoder {
     return items ?? []
   }
 
+  /** In one piece, in memory that is used again and again: the rest of the last portion is moved to its front, what came since is put behind. */
   #gather(): Buffer {
-    const [first] = this.#pending
-    const bytes = this.#pending.length === 1 && first ? first : Buffer.concat(this.#pending, this.#pendingBytes)
+    const [pieces, bytes] = [this.#pending, this.#pendingBytes]
+    const [first] = pieces
     this.#pending = []
     this.#pendingBytes = 0
-    return bytes
+    if (pieces.length === 1 && first) return first
+    if (this.#room.length < bytes) this.#room = Buffer.allocUnsafeSlow(bytes + PORTION_BYTES)
+    let at = 0
+    for (const piece of pieces) at += piece.copy(this.#room, at)
+    return this.#room.subarray(0, bytes)
   }
 
   #keep(bytes: Buffer): void {
