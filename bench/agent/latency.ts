@@ -1,6 +1,6 @@
 // From a submission to the changed object, through a real broker and a real agent, beside the sum of the requests that this takes
-// when each is sent bare, one after the other.
-
+// when each is sent bare, one after the other. In turn, each after the same pause: what has rested is slower for both.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { openKube } from '@brokkr/kube/client.ts'
 import { loadKubeconfig } from '@brokkr/kube/kubeconfig.ts'
 import { startTestAgent } from '@brokkr/testing/agent.ts'
@@ -10,6 +10,8 @@ import { percentile, spread, tell } from '../figures.ts'
 import { configMap } from '../kube/objects.ts'
 
 const apply = { contentType: 'application/apply-patch+yaml' }
+/** Reports of the last submission are on their way. */
+const restMs = 200
 
 export async function latency(plane: PrivateCluster, submissions: number): Promise<void> {
   const broker = await startTestBroker({ env: { BROKKR__LOG__LEVEL: 'info' } })
@@ -24,52 +26,76 @@ export async function latency(plane: PrivateCluster, submissions: number): Promi
     namespace: own,
     env: { BROKKR__LOG__LEVEL: 'info' },
   })
-  const { id } = await tenant.client.createStack({ body: { name: 'bench', generator_id: tenant.generator.id, labels: ['bench'] } })
-  const submit = (value: string) =>
-    tenant.client.createDeploymentObject({ params: { id }, body: { yaml_content: JSON.stringify(configMap(namespace, 1, value)) } })
-  const path = `/api/v1/namespaces/${namespace}/configmaps/c1`
+  const stack = (name: string) =>
+    tenant.client.createStack({ body: { name, generator_id: tenant.generator.id, labels: name === 'bench' ? ['bench'] : [] } })
+  const [{ id }, { id: nobodys }] = [await stack('bench'), await stack('bare')]
+  const submit = (to: typeof id, value: string) =>
+    tenant.client.createDeploymentObject({ params: { id: to }, body: { yaml_content: JSON.stringify(configMap(namespace, 1, value)) } })
+  const arrivals = await follow(plane, namespace)
+  const viaAgent = async (n: number) => void (await Promise.all([arrivals.of(`v${n}`), submit(id, `v${n}`)]))
+  await viaAgent(-1)
+  const bare = bareRequests(plane, { own, namespace, parentOf: id, submit: (value) => submit(nobodys, value) })
+  const took: number[] = []
+  const samples: Record<string, number[]> = {}
+  for (let n = 0; n < submissions; n++) {
+    await sleep(restMs)
+    took.push(await timed(() => viaAgent(n)))
+    await sleep(restMs)
+    for (const [name, send] of Object.entries(bare)) (samples[name] ??= []).push(await timed(() => send(n)))
+  }
+  await arrivals.stop()
+  await running.stop()
+  // A machine with nothing else to do, warm from the request before: what nobody sees who submits now and then.
+  const hot: Record<string, number[]> = {}
+  for (const [name, send] of Object.entries(bare))
+    for (let n = 0; n < submissions; n++) (hot[name] ??= []).push(await timed(() => send(submissions + n)))
+  for (const [name, sample] of Object.entries(samples)) tell(`bare ${name}`, spread(sample))
+  tell('submission → applied, one small stack', spread(took))
+  tell('submission → applied / sum of bare requests (bar 1.5)', (percentile(took, 0.5) / sumOf(samples)).toFixed(2))
+  tell('the same, those sent without a rest, no agent beside (no bar)', (percentile(took, 0.5) / sumOf(hot)).toFixed(2))
+  await broker.stop()
+}
+
+const sumOf = (samples: Record<string, number[]>): number =>
+  Object.values(samples).reduce((sum, sample) => sum + percentile(sample, 0.5), 0)
+
+const timed = async (work: () => Promise<unknown>): Promise<number> => {
+  const startedMs = performance.now()
+  await work()
+  return performance.now() - startedMs
+}
+
+/** What one revision of a stack with one object takes, by plain calls. */
+function bareRequests(
+  plane: PrivateCluster,
+  at: { own: string; namespace: string; parentOf: string; submit: (value: string) => Promise<unknown> },
+): Record<string, (n: number) => Promise<unknown>> {
+  const objects = `/api/v1/namespaces/${at.namespace}/configmaps`
+  const labels = encodeURIComponent('applyset.kubernetes.io/part-of=x')
+  const patch = (n: number, more: string) =>
+    plane.api('PATCH', `${objects}/c2?fieldManager=bare&force=true${more}`, { ...apply, body: configMap(at.namespace, 2, `v${n}`) })
+  return {
+    submission: (n) => at.submit(`bare${n}`),
+    'read of the parent': () => plane.api('GET', `/api/v1/namespaces/${at.own}/secrets/brokkr-stack-${at.parentOf}`),
+    'list of the members': () => plane.api('GET', `${objects}?labelSelector=${labels}`),
+    'dry run': (n) => patch(n, '&dryRun=All'),
+    apply: (n) => patch(n, ''),
+  }
+}
+
+/** Tells when a value has come to stand in the cluster. */
+async function follow(plane: PrivateCluster, namespace: string): Promise<{ of(value: string): Promise<void>; stop(): Promise<void> }> {
   const kube = openKube(await loadKubeconfig({ path: plane.kubeconfigPath, env: process.env }))
-  const arrivals = new Map<string, () => void>()
-  const arrived = (value: string) => new Promise<void>((resolve) => void arrivals.set(value, resolve))
+  const waiting = new Map<string, () => void>()
   const following = (async () => {
     for await (const { object } of kube.watch({ apiVersion: 'v1', kind: 'ConfigMap' }, { namespace }))
-      arrivals.get(String(object.data?.['value']))?.()
+      if (object.metadata.name === 'c1') waiting.get(String(object.data?.['value']))?.()
   })().catch(() => undefined)
-  const took: number[] = []
-  for (let n = 0; n < submissions; n++) {
-    const startedMs = performance.now()
-    const [seen] = [arrived(`v${n}`), await submit(`v${n}`)]
-    await seen
-    took.push(performance.now() - startedMs)
-    // Reports of the last one are on their way.
-    await new Promise((resolve) => setTimeout(resolve, 200))
+  return {
+    of: (value) => new Promise((resolve) => void waiting.set(value, resolve)),
+    stop: async () => {
+      await kube.close()
+      await following
+    },
   }
-  await kube.close()
-  await following
-  const parent = `/api/v1/namespaces/${own}/secrets/brokkr-stack-${id}`
-  const labels = encodeURIComponent('applyset.kubernetes.io/part-of=x')
-  const body = (value: string) => configMap(namespace, 2, value)
-  const bare = {
-    submission: (n: number) => submit(`bare${n}`),
-    'read of the parent': () => plane.api('GET', parent),
-    'list of the members': () => plane.api('GET', `/api/v1/namespaces/${namespace}/configmaps?labelSelector=${labels}`),
-    'dry run': (n: number) =>
-      plane.api('PATCH', `${path.replace('c1', 'c2')}?fieldManager=bare&force=true&dryRun=All`, { ...apply, body: body(`v${n}`) }),
-    apply: (n: number) => plane.api('PATCH', `${path.replace('c1', 'c2')}?fieldManager=bare&force=true`, { ...apply, body: body(`v${n}`) }),
-  }
-  await running.stop()
-  let sumMs = 0
-  for (const [name, send] of Object.entries(bare)) {
-    const sample: number[] = []
-    for (let n = 0; n < submissions; n++) {
-      const startedMs = performance.now()
-      await send(n)
-      sample.push(performance.now() - startedMs)
-    }
-    sumMs += percentile(sample, 0.5)
-    tell(`bare ${name}`, spread(sample))
-  }
-  tell('submission → applied, one small stack', spread(took))
-  tell('submission → applied / sum of bare requests (bar 1.5)', (percentile(took, 0.5) / sumMs).toFixed(2))
-  await broker.stop()
 }

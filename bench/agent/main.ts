@@ -16,6 +16,11 @@ const plane = await privateCluster({ controllers: false })
 if (parts.includes('throughput')) await throughput(plane, dir, { objects, stacks: objects / 100, rounds })
 if (parts.includes('latency')) await latency(plane, Number(process.env['BENCH_SUBMISSIONS'] ?? 100))
 if (parts.includes('memory'))
-  await memory(plane, dir, { objects: objects / 2, stacks: 50, driftSeconds: Number(process.env['BENCH_DRIFT_SECONDS'] ?? 60) })
+  await memory(plane, dir, {
+    objects: objects / 2,
+    stacks: 50,
+    quietSeconds: Number(process.env['BENCH_QUIET_SECONDS'] ?? 60),
+    driftSeconds: Number(process.env['BENCH_DRIFT_SECONDS'] ?? 60),
+  })
 await plane.stop()
 process.exit(0)

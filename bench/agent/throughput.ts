@@ -5,11 +5,13 @@ import { join } from 'node:path'
 import type { PrivateCluster } from '@brokkr/testing/kube.ts'
 import { cpuSecondsOf, measure } from '../child.ts'
 import { percentile, tell } from '../figures.ts'
+import { applyByKubectl } from '../kubectl.ts'
 
 const here = import.meta.dirname
 interface Round {
   readonly bare: number
   readonly bareChange: number
+  readonly kubectl: number
   readonly first: number
   readonly again: number
   readonly change: number
@@ -27,12 +29,13 @@ export async function throughput(
   const caFile = join(dir, 'ca.crt')
   writeFileSync(caFile, plane.caPem)
   const rounds: Round[] = []
-  for (let n = 0; n < size.rounds; n++) rounds.push(await oneRound(plane, caFile, size))
+  for (let n = 0; n < size.rounds; n++) rounds.push(await oneRound(plane, dir, caFile, size))
   const median = (of: (round: Round) => number) => percentile(rounds.map(of), 0.5)
   const { objects, stacks } = size
   const rate = (seconds: number) => `${seconds.toFixed(1)} s · ${(objects / seconds).toFixed(0)}/s`
   tell(`bare loop, dry run + apply of ${objects}`, rate(median(({ bare }) => bare)))
   tell(`agent, first apply of ${objects} in ${stacks} stacks`, rate(median(({ first }) => first)))
+  tell(`kubectl apply --server-side of ${objects}`, rate(median(({ kubectl }) => kubectl)))
   tell('agent / bare loop, first apply (bar 0.8)', median(({ bare, first }) => bare / first).toFixed(2))
   tell(
     'CPU of the servers during it, agent · bare loop',
@@ -50,7 +53,7 @@ export async function throughput(
   tell('requests per unchanged object (bar 0)', (median(({ againRequests }) => againRequests - 3 * stacks - 50) / objects).toFixed(2))
 }
 
-async function oneRound(plane: PrivateCluster, caFile: string, size: { objects: number; stacks: number }): Promise<Round> {
+async function oneRound(plane: PrivateCluster, dir: string, caFile: string, size: { objects: number; stacks: number }): Promise<Round> {
   const [own, ours, theirs] = [await plane.namespace('agent'), await plane.namespace('ours'), await plane.namespace('bare')]
   const bare = async (value: string) => {
     const args = [join(here, '../bare/try-and-apply.ts'), plane.url, caFile, plane.token, theirs, String(size.objects), value]
@@ -71,7 +74,9 @@ async function oneRound(plane: PrivateCluster, caFile: string, size: { objects: 
   agent.go()
   const change = await agent.next('change')
   await agent.ended
-  return { bare: bareFirst, bareChange, first, again, change, againRequests, serverCpu, agentCpu }
+  const at = { kubeconfigPath: plane.kubeconfigPath, dir, namespace: await plane.namespace('kubectl') }
+  const kubectl = (await applyByKubectl(at, size.objects)).seconds
+  return { bare: bareFirst, bareChange, kubectl, first, again, change, againRequests, serverCpu, agentCpu }
 }
 
 function runAgent(plane: PrivateCluster, own: string, namespace: string, size: { objects: number; stacks: number }) {

@@ -1,12 +1,10 @@
 // Server-side apply of many ConfigMaps: ours, a bare loop, kubectl, in turn; the API server's own CPU stands beside it, because it is
 // the limit.
-import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ensureKubeAssets } from '@brokkr/local/assets.ts'
 import type { privateCluster } from '@brokkr/testing/kube.ts'
 import { cpuSecondsOf, type Measured, measure } from '../child.ts'
 import { percentile, tell } from '../figures.ts'
-import { configMapText } from './objects.ts'
+import { applyByKubectl } from '../kubectl.ts'
 
 export interface ApplyBench {
   readonly plane: Awaited<ReturnType<typeof privateCluster>>
@@ -22,11 +20,11 @@ interface Round extends Measured {
 
 export async function benchApply(bench: ApplyBench): Promise<void> {
   const { count } = bench
-  const { kubectl } = await ensureKubeAssets({ parts: ['kubectl'] })
+  const at = { kubeconfigPath: bench.plane.kubeconfigPath, dir: bench.dir }
   const programs = {
     'bare loop': bench.bare,
     ours: (namespace: string) => applyOurs(bench, namespace),
-    kubectl: (namespace: string) => applyKubectl(bench, kubectl!, namespace),
+    kubectl: (namespace: string) => applyByKubectl({ ...at, namespace }, count),
   }
   const results: Record<string, Round[]> = {}
   for (let n = 0; n < bench.rounds; n += 1)
@@ -59,11 +57,3 @@ const applyOurs = ({ plane, count }: ApplyBench, namespace: string): Promise<Mea
     String(count),
     'a',
   ])
-
-async function applyKubectl({ plane, dir, count }: ApplyBench, kubectl: string, namespace: string): Promise<Measured> {
-  const file = join(dir, `${namespace}.yaml`)
-  writeFileSync(file, Array.from({ length: count }, (_, at) => configMapText(namespace, at, 'a')).join('\n---\n'))
-  const env = { KUBECONFIG: plane.kubeconfigPath, HOME: dir }
-  await measure(kubectl, ['get', 'configmaps', '-n', namespace, '-o', 'name'], env) // warm discovery
-  return { ...(await measure(kubectl, ['apply', '--server-side', '--force-conflicts', '-f', file, '-o', 'name'], env)), output: '' }
-}

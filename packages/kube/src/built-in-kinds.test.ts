@@ -28,7 +28,7 @@ test('a well-known kind that is not served is looked up after all', async () => 
     json(response, 404, { kind: 'Status', code: 404, reason: 'NotFound', message: 'the server could not find the requested resource' })
   })
   const kube = openClosing(config)
-  const scan = kube.scan({ apiVersion: 'apps/v1', kind: 'Deployment' }, {}, () => undefined)
+  const scan = kube.scan({ apiVersion: 'apps/v1', kind: 'Deployment' }, {}, { take: () => undefined, anew: () => undefined })
   await expect(scan).rejects.toMatchObject({ reason: 'UnknownKind' })
   expect(asked).toEqual(['/apis/apps/v1/deployments'])
 })

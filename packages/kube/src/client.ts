@@ -153,9 +153,9 @@ function kubeOn(parts: Parts, defaults: CallOptions): Kube {
         kind,
         { ...options, signal: options.signal ?? defaults.signal },
       ),
-    scan: (kind, options, take) =>
+    scan: (kind, options, taker) =>
       underKnownPath(kind, options, (resource) =>
-        streamList({ open: opening(options), resource, bytesMax: parts.answerBytesMax }, kind, options, take),
+        streamList({ open: opening(options), resource, bytesMax: parts.answerBytesMax }, kind, options, taker),
       ),
     async create(object, options = {}) {
       const path = collectionPath(await resolve(object, options), object.metadata.namespace)

@@ -74,7 +74,12 @@ export class InformerCache<T> {
 
 function* differences<T>(before: Map<string, Entry<T>>, fresh: Map<string, Entry<T>>): Generator<Change<T>> {
   for (const [key, { value }] of before) if (!fresh.has(key)) yield { type: 'deleted', key, value }
-  for (const [key, entry] of fresh) yield* changesOf(key, before.get(key), entry)
+  for (const [key, now] of fresh) {
+    const known = before.get(key)
+    // The first list is nothing but this.
+    if (!known) yield { type: 'added', key, value: now.value }
+    else yield* changesOf(key, known, now)
+  }
 }
 
 function changesOf<T>(key: string, known: Entry<T> | undefined, now: Entry<T>): Change<T>[] {

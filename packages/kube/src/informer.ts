@@ -3,6 +3,7 @@
 //
 // States: listing (no position) → watching (position known). A watch that ends is resumed at its position; a position that the server
 // forgot, an event that cannot be read and every other refusal lead back to listing.
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type BackoffPolicy, backoffDelayMs, uniform } from '@brokkr/runtime/backoff.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
@@ -144,16 +145,27 @@ export class Informer<T> {
 
   async #turn(): Promise<void> {
     if (this.#position === undefined && this.#streams) return this.#follow({ sendInitialEvents: true }, this.#cache.newList())
-    if (this.#position === undefined) await this.#list()
+    if (this.#position === undefined) {
+      await this.#list()
+      // Whoever waited for the list goes first; a connection for the watch is not made in a moment.
+      await nextTurn()
+    }
     return this.#follow({ resourceVersion: this.#position }, undefined)
   }
 
   async #list(): Promise<void> {
     const fresh = this.#cache.newList()
-    const position = await this.#deps.kube.scan(this.kind, { ...this.#selection(), pageSize: this.#options.pageSize }, (items) => {
-      this.#touch()
-      for (const object of items) this.#cache.fill(fresh, object)
-    })
+    const position = await this.#deps.kube.scan(
+      this.kind,
+      { ...this.#selection(), pageSize: this.#options.pageSize },
+      {
+        take: (items) => {
+          this.#touch()
+          for (const object of items) this.#cache.fill(fresh, object)
+        },
+        anew: () => fresh.clear(),
+      },
+    )
     this.#complete(fresh, position)
   }
 

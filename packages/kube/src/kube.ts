@@ -84,6 +84,12 @@ export interface KubeList {
   items: KubeObject[]
 }
 
+export interface ListTaker {
+  take(items: KubeObject[]): void
+  /** The list is asked for anew: what was handed over is of a version that no longer counts. */
+  anew(): void
+}
+
 export interface WatchEvent {
   type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK'
   object: KubeObject
@@ -121,7 +127,7 @@ export interface Kube {
   list(kind: Kind, options?: ListOptions): Promise<KubeList>
   pages(kind: Kind, options?: ListOptions): AsyncGenerator<KubeList>
   /** Hands over all objects while the rest is still on its way, some perhaps twice, and gives the version of the list. */
-  scan(kind: Kind, options: ListOptions, take: (items: KubeObject[]) => void): Promise<string>
+  scan(kind: Kind, options: ListOptions, taker: ListTaker): Promise<string>
   create(object: KubeObject, options?: WriteOptions): Promise<KubeObject>
   /** Writes the whole object; with a resourceVersion in it, only over that version. */
   replace(object: KubeObject, options?: WriteOptions): Promise<KubeObject>

@@ -22,6 +22,7 @@ export class ListDecoder {
   readonly #bytesMax: number
   #pending: Buffer[] = []
   #pendingBytes = 0
+  #room = Buffer.alloc(0)
   #head: unknown
   /** What stands between two items; undefined while or because the text is not cut. */
   #between: Buffer | undefined
@@ -34,7 +35,7 @@ export class ListDecoder {
     this.#bytesMax = bytesMax
   }
 
-  /** The objects that these bytes completed, if there are enough of them already. */
+  /** The objects that these bytes completed, if there are enough of them already. The bytes are the decoder's from now on. */
   push(bytes: Buffer): KubeObject[] {
     this.bytes += bytes.length
     this.#pending.push(bytes)
@@ -48,7 +49,7 @@ export class ListDecoder {
   /** The rest of the objects, and what the list says of itself. Throws what is no list. */
   end(): { items: KubeObject[]; resourceVersion: string; next: string | undefined } {
     const rest = this.#gather().toString('utf8')
-    const list = decodeJson(this.#head === undefined ? rest : `{"items":[${rest}`)
+    const list = decodeJson(this.#head === undefined ? rest : `{"items":${rest}`)
     const items = valueAt(list, 'items') ?? []
     const metadata = fieldsAt(this.#head ?? list, 'metadata')
     if (metadata === undefined || !Array.isArray(items)) throw new SyntaxError('the answer is not a list')
@@ -66,28 +67,36 @@ export class ListDecoder {
     if (!head || !item || /[^\0-\x7f]/.test(head.text + item[0])) return this.#keep(bytes)
     this.#head = head.value
     this.#between = Buffer.from(`},${item[0]}`, 'latin1')
-    this.#keep(bytes.subarray(head.length))
+    // With the bracket before the first of them.
+    this.#keep(bytes.subarray(head.length - 1))
   }
 
+  /** What waits begins with a bracket, and where it is cut another takes the place of the comma: text that is put together anew for every
+   *  portion would be as much garbage as the objects are. */
   #cut(between: Buffer): KubeObject[] {
     const bytes = this.#gather()
-    const at = bytes.lastIndexOf(between)
-    const text = at === -1 ? '' : bytes.toString('utf8', 0, at + 1)
-    const items = at === -1 ? undefined : decodeItems(text)
+    const comma = bytes.lastIndexOf(between) + 1
+    const items = comma === 0 ? undefined : decodeItems(closedAt(bytes, comma))
     // Found within an item: so would the next, and nobody knows which is not.
-    if (at !== -1 && items === undefined) this.#between = undefined
+    if (comma > 0 && items === undefined) this.#between = undefined
     // Not found: an item that is larger than a portion. Looking at it again for every packet would cost its size each time.
     this.#enough = items ? PORTION_BYTES : bytes.length * 2
-    this.#keep(items ? bytes.subarray(at + 2) : bytes)
+    if (items) bytes[comma] = OPEN
+    this.#keep(items ? bytes.subarray(comma) : bytes)
     return items ?? []
   }
 
+  /** In one piece, in memory that is used again and again: the rest of the last portion is moved to its front, what came since is put behind. */
   #gather(): Buffer {
-    const [first] = this.#pending
-    const bytes = this.#pending.length === 1 && first ? first : Buffer.concat(this.#pending, this.#pendingBytes)
+    const [pieces, bytes] = [this.#pending, this.#pendingBytes]
+    const [first] = pieces
     this.#pending = []
     this.#pendingBytes = 0
-    return bytes
+    if (pieces.length === 1 && first) return first
+    if (this.#room.length < bytes) this.#room = Buffer.allocUnsafeSlow(bytes + PORTION_BYTES)
+    let at = 0
+    for (const piece of pieces) at += piece.copy(this.#room, at)
+    return this.#room.subarray(0, bytes)
   }
 
   #keep(bytes: Buffer): void {
@@ -96,9 +105,18 @@ export class ListDecoder {
   }
 }
 
+const [OPEN, CLOSE, COMMA] = [0x5b, 0x5d, 0x2c]
+
+function closedAt(bytes: Buffer, comma: number): string {
+  bytes[comma] = CLOSE
+  const text = bytes.toString('utf8', 0, comma + 1)
+  bytes[comma] = COMMA
+  return text
+}
+
 function decodeItems(text: string): KubeObject[] | undefined {
   try {
-    return decodeJson(`[${text}]`) as KubeObject[]
+    return decodeJson(text) as KubeObject[]
   } catch {
     return undefined
   }

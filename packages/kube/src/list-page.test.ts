@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { continueOf, nextLimit, PAGE_SIZE } from './list-page.ts'
+import { continueOf, nextLimit, PAGE_SIZE, smallerLimit } from './list-page.ts'
 
 const meta = (more: object) => ({ resourceVersion: '7', ...more })
 
@@ -34,4 +34,8 @@ test('pages grow for small objects, shrink again for large ones, and one that wa
   expect(nextLimit(2500, 50_000_000)).toBe(PAGE_SIZE)
   expect(nextLimit(PAGE_SIZE, 5_000_000)).toBe(PAGE_SIZE)
   expect(nextLimit(3, 60_000_000)).toBe(3)
+})
+
+test('a page that was too large is asked for in what everybody sends, then in halves', () => {
+  expect([10_000, 501, 500, 3, 2].map(smallerLimit)).toEqual([500, 500, 250, 2, 1])
 })

@@ -41,3 +41,6 @@ export function nextLimit(limit: number, chars: number, max = { objects: PAGE_SI
   const fitting = Math.floor((limit * max.chars) / Math.max(1, chars))
   return Math.min(max.objects, Math.max(fitting, Math.min(limit, PAGE_SIZE)))
 }
+
+/** After a page that was too large, or too slow: whoever asked for thousands knows nothing of their size yet. */
+export const smallerLimit = (limit: number): number => (limit > PAGE_SIZE ? PAGE_SIZE : Math.ceil(limit / 2))

@@ -24,8 +24,11 @@ async function asking(answer: (query: URLSearchParams, response: ServerResponse)
   })
   const kube = openClosing(config, options)
   const names: string[] = []
-  const take = (items: KubeObject[]) => void names.push(...items.map(({ metadata }) => metadata.name))
-  return { kube, asked, names, server, scan: (more = {}) => kube.scan(KIND, more, take) }
+  const taker = {
+    take: (items: KubeObject[]) => void names.push(...items.map(({ metadata }) => metadata.name)),
+    anew: () => void names.splice(0),
+  }
+  return { kube, asked, names, server, scan: (more = {}) => kube.scan(KIND, more, taker) }
 }
 const head = { 'content-type': 'application/json' }
 
@@ -43,7 +46,19 @@ test.each([true, false])('objects are handed over while the list goes on, packed
   })
   expect(await scan()).toBe('5')
   expect(names).toEqual(Array.from({ length: 4500 }, (_, n) => `c${n}`))
-  expect(asked).toEqual(['500', '10000'])
+  expect(asked).toEqual(['10000', '10000'])
+})
+
+test('a list that does not come in time is asked for in small pages, and what came of it before does not count', async () => {
+  const { scan, names, asked } = await asking((query, response) => {
+    response.writeHead(200, head)
+    if (query.get('limit') === '10000') response.write(list(0, 4000).slice(0, 400_000))
+    else if (!query.get('continue')) response.end(list(7, 500, 'more'))
+    else response.end(list(507, 10))
+  })
+  expect(await scan({ timeoutMs: 500 })).toBe('5')
+  expect(names).toEqual(Array.from({ length: 510 }, (_, n) => `c${n + 7}`))
+  expect(asked).toEqual(['10000', '500', '500'])
 })
 
 test.each([

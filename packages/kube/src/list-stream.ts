@@ -3,10 +3,10 @@
 import { notTheApiServer } from './answer-error.ts'
 import { hasReason, KubeError } from './api-error.ts'
 import type { CollectionResource } from './built-in-kinds.ts'
-import type { ListOptions } from './kube.ts'
+import type { ListOptions, ListTaker } from './kube.ts'
 import { asKind, METADATA_ONLY, PACKED } from './list.ts'
 import { ListDecoder, ListTooLarge } from './list-decoder.ts'
-import { nextLimit, PAGE_SIZE, STREAM_PAGE } from './list-page.ts'
+import { nextLimit, PAGE_SIZE, STREAM_PAGE, smallerLimit } from './list-page.ts'
 import type { Kind, KubeObject } from './object.ts'
 import { collectionPath, withQuery } from './paths.ts'
 import type { OpenAnswer } from './transport.ts'
@@ -19,22 +19,23 @@ export interface ListStreamDeps {
   bytesMax: number
 }
 
-/** Gives the version of the list. After a page that was too large its objects are handed over again. */
-export async function streamList(
-  deps: ListStreamDeps,
-  kind: Kind,
-  options: ListOptions,
-  take: (items: KubeObject[]) => void,
-): Promise<string> {
-  let limit = options.pageSize ?? PAGE_SIZE
+/** Gives the version of the list. Objects of a page that is asked for again are handed over again. */
+export async function streamList(deps: ListStreamDeps, kind: Kind, options: ListOptions, taker: ListTaker): Promise<string> {
+  // One question for all, as long as nothing speaks against it: the second would begin when the first is decoded.
+  let limit = options.pageSize ?? STREAM_PAGE.objects
+  let max = STREAM_PAGE
   let next: string | undefined
   for (;;) {
-    const page = await readPage(deps, { kind, options, limit, next }, take)
-    if (page === 'too large') limit = Math.ceil(limit / 2)
-    else if (!page.next) return page.resourceVersion
+    const page = await readPage(deps, { kind, options, limit, next }, (items) => taker.take(items))
+    if (page === 'too large') {
+      limit = smallerLimit(limit)
+      max = { ...max, objects: PAGE_SIZE }
+      // Later pages are of the version of the first.
+      if (next === undefined) taker.anew()
+    } else if (!page.next) return page.resourceVersion
     else {
       next = page.next
-      if (options.pageSize === undefined) limit = nextLimit(limit, page.bytes, STREAM_PAGE)
+      if (options.pageSize === undefined) limit = nextLimit(limit, page.bytes, max)
     }
   }
 }
@@ -73,7 +74,10 @@ async function readPage(
     take(asKind(items, kind))
     return { ...rest, bytes: decoder.bytes }
   } catch (error) {
-    if (limit > 1 && (error instanceof ListTooLarge || hasReason(error, 'AnswerTooLarge'))) return 'too large'
+    const isTooLarge = error instanceof ListTooLarge || hasReason(error, 'AnswerTooLarge')
+    // A few of them may come in time where thousands do not.
+    const isTooSlow = limit > PAGE_SIZE && hasReason(error, 'TimedOut')
+    if ((limit > 1 && isTooLarge) || isTooSlow) return 'too large'
     throw errorOfPage(error, answer)
   } finally {
     answer.close()
