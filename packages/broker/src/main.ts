@@ -225,9 +225,9 @@ export async function startBroker(settings: LoadedConfig<BrokerConfig>, { log, o
     // Registered last, closed first: nothing new is taken, streams get their bye, calls under way end, then the rest goes.
     onClose('http', async () => {
       http.drain()
-      const stopped = tasks.stop()
+      const stopped = tasks.stop().then(() => webhooks.sender.stop(deliveryGraceMs))
       await feed.drain()
-      await Promise.all([stopped.then(() => webhooks.sender.stop(deliveryGraceMs)), http.close()])
+      await Promise.all([stopped, http.close()])
     })
     return {
       address: `${tls === null ? 'http' : 'https'}://${http.address.includes(':') ? `[${http.address}]` : http.address}:${http.port}`,
