@@ -45,6 +45,7 @@ beforeAll(async () => {
       BROKKR__BROKER__ENCRYPTION_KEY: encryptionKey,
       BROKKR__BROKER__AUDIT_FLUSH_MS: '50',
       BROKKR__BROKER__AGENT_IMAGE: 'registry.example.com/brokkr-agent',
+      BROKKR__BROKER__WEBHOOK_ALLOWED_CIDRS: '127.0.0.1',
       BROKKR__LOG__LEVEL: 'trace',
     },
   })
@@ -89,7 +90,7 @@ const made = async (path: string, body: unknown, field: string): Promise<{ pak: 
   const { json, status } = await call('POST', path, { body, isShown: true })
   expect(status).toBeLessThan(300)
   const pak = String(json[field])
-  secrets.push(pak.split('_')[2] ?? '')
+  secrets.push(pak.slice(pak.lastIndexOf('_') + 1))
   return { pak, json }
 }
 
@@ -171,6 +172,7 @@ async function sendEverywhere(): Promise<void> {
   for (const path of ['/agent-invites', `/agent-invites/${String(invite.json['id'])}`]) await call('GET', path)
   expect((await call('GET', '/stacks', { pak: '', headers: { authorization: `Join ${invite.pak}` } })).status).toBe(401)
   expect((await call('GET', `/stacks?token=${invite.pak}`, { pak: '' })).status).toBe(401)
+  await sendToWebhooks({ agentId, reader: reader.pak })
 
   // A session's token stands in a cookie.
   const session = await call('POST', '/auth/session', { body: {}, isShown: true })
@@ -185,6 +187,42 @@ async function sendEverywhere(): Promise<void> {
     headers: { ...page, origin: 'http://foreign.example', 'content-type': 'application/json' },
     body: { yaml_content: canary },
   })
+}
+
+/** Addresses, credentials and secrets of webhooks: taken, changed, refused, tried in vain, and given to the agent that has to send. */
+async function sendToWebhooks({ agentId, reader }: { agentId: string; reader: string }): Promise<void> {
+  const nobody = `http://127.0.0.1:${await freePort()}/${canary}`
+  const hook = (more: object) => ({
+    name: 'w',
+    url: nobody,
+    auth_header: `Bearer ${canary}`,
+    event_types: ['generator.none', 'stack.created'],
+    ...more,
+  })
+  const ours = await made('/webhooks', hook({}), 'signing_secret')
+  await made('/webhooks', hook({ target_labels: ['edge'] }), 'signing_secret')
+  for (const more of [
+    { url: `ftp://${canary}` },
+    { url: `https://u:${canary}@example.com` },
+    { auth_header: `${canary}\n` },
+    { validate: canary },
+  ])
+    expect((await call('POST', '/webhooks', { body: hook(more) })).status).toBeGreaterThanOrEqual(400)
+  const path = `/webhooks/${String(ours.json['id'])}`
+  await call('PUT', path, { body: { url: `${nobody}/2`, auth_header: `Basic ${canary}` } })
+  await made(`${path}/rotate-secret`, undefined, 'signing_secret')
+  expect((await call('POST', `${path}/test`)).status).toBe(400)
+  const { json: generator } = await call('POST', '/generators', { body: { name: 'told' }, isShown: true })
+  const owner = (generator['generator'] as unknown as { id: string }).id
+  await call('POST', `/agents/${agentId}/labels`, { body: { agent_id: agentId, label: 'edge' }, isShown: true })
+  await call('POST', '/stacks', { body: { name: 'told', generator_id: owner }, isShown: true })
+  await waitFor('a delivery in vain', async () => {
+    const response = await fetch(`${url}/api/v1${path}/deliveries`, { headers: { authorization: `Bearer ${adminPak}` } })
+    return (await response.text()).includes('"failed"')
+  })
+  await call('GET', `/agents/${agentId}/webhooks/pending`, { isShown: true })
+  for (const read of ['/webhooks', path, `${path}/deliveries`, '/webhook-deliveries'])
+    expect((await call('GET', read, { pak: reader })).status).toBe(200)
 }
 
 /** A request id goes into answers, audit rows and thereby into the database and its files. */

@@ -2,7 +2,6 @@
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { LoadedConfig } from '@brokkr/runtime/config.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
-import type { Outbound } from '@brokkr/runtime/outbound.ts'
 import type { ReadOverview } from './actions/read-overview.ts'
 import type { BrokerConfig } from './config.ts'
 import type { ManifestWork } from './domain/manifest-job.ts'
@@ -10,8 +9,7 @@ import type { Feed } from './feed/feed.ts'
 import type { SessionCookie } from './http/session-cookie.ts'
 import type { Seal } from './seal.ts'
 import type { Sql } from './store/sql.ts'
-import type { Receivers } from './webhooks/receivers.ts'
-import type { PartsOpener } from './webhooks/sealed-parts.ts'
+import type { Webhooks } from './webhooks/open-webhooks.ts'
 import type { Subscriptions } from './webhooks/subscriptions.ts'
 
 export interface BrokerDeps {
@@ -21,7 +19,7 @@ export interface BrokerDeps {
   /** Who is told of what actions do. */
   readonly hooks: Subscriptions
   /** How receivers are reached. */
-  readonly webhooks: { readonly opener: PartsOpener; readonly outbound: Outbound; readonly receivers: Receivers }
+  readonly webhooks: Webhooks
   readonly wakeFeed: () => void
   /** Lets go of a key in this process at once; the others learn it from the feed. */
   readonly dropCredential: (kind: 'agent' | 'generator', id: string) => void

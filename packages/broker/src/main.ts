@@ -9,7 +9,6 @@ import { watchEventLoopDelay } from '@brokkr/runtime/event-loop-delay.ts'
 import { createLifecycle } from '@brokkr/runtime/lifecycle.ts'
 import { createLog, type Log } from '@brokkr/runtime/log.ts'
 import { createMetrics } from '@brokkr/runtime/metrics.ts'
-import { createOutbound } from '@brokkr/runtime/outbound.ts'
 import { checkStart } from '@brokkr/runtime/start-checks.ts'
 import { createOverviewReader } from './actions/read-overview.ts'
 import type { Deed } from './audit.ts'
@@ -44,9 +43,7 @@ import { listTasks, type TaskSettings } from './tasks/index.ts'
 import { startTasks } from './tasks/run-tasks.ts'
 import { createUsageWriter } from './usage-writer.ts'
 import { version } from './version.ts'
-import { createReceivers } from './webhooks/receivers.ts'
-import { createPartsOpener } from './webhooks/sealed-parts.ts'
-import { createSender, type SenderSettings } from './webhooks/sender.ts'
+import { openWebhooks } from './webhooks/open-webhooks.ts'
 import { keepSubscriptions } from './webhooks/subscriptions.ts'
 
 /** `brokkr broker`: reads the configuration, serves until a signal ends it. */
@@ -192,15 +189,10 @@ export async function startBroker(settings: LoadedConfig<BrokerConfig>, { log, o
     const { wake: wakeFeed, readCursor } = feed
     const dropCredential: BrokerDeps['dropCredential'] = (kind, id) => authenticator.dropCredential(kind, id)
     const readOverview = createOverviewReader({ sql: database, clock })
-    const receivers = createReceivers({
-      cidrs: () => config.broker.webhook_allowed_cidrs,
-      hosts: () => config.broker.webhook_allowed_hosts,
-    })
-    const outbound = createOutbound({}, { allow: receivers.allow, connectionsPerOrigin: 64, userAgent: `brokkr/${version}` })
-    onClose('outbound', () => outbound.close())
-    const opener = createPartsOpener({ seal, metrics })
-    const sender = createSender({ sql: database, opener, outbound, clock, log, metrics }, senderSettings(config))
-    const taskDeps = { sql: database, clock, log, metrics, hooks, sender, wakeFeed }
+    const sending = { sql: database, seal, clock, log, metrics }
+    const webhooks = openWebhooks(sending, { settings: config.broker, userAgent: `brokkr/${version}` })
+    onClose('webhook receivers', () => webhooks.outbound.close())
+    const taskDeps = { sql: database, clock, log, metrics, hooks, sender: webhooks.sender, wakeFeed }
     const isAway = (error: unknown) => fromDatabase(error)?.code === 'database_unavailable'
     const tasks = startTasks({ ...taskDeps, owner, isAway }, listTasks(taskDeps, taskSettings(config)))
     const manifests = createManifestWork()
@@ -211,7 +203,7 @@ export async function startBroker(settings: LoadedConfig<BrokerConfig>, { log, o
       seal,
       feed,
       hooks,
-      webhooks: { opener, outbound, receivers },
+      webhooks,
       wakeFeed,
       readCursor,
       dropCredential,
@@ -236,9 +228,9 @@ export async function startBroker(settings: LoadedConfig<BrokerConfig>, { log, o
     // Registered last, closed first: nothing new is taken, streams get their bye, calls under way end, then the rest goes.
     onClose('http', async () => {
       http.drain()
-      const stopped = tasks.stop()
+      const stopped = tasks.stop().then(() => webhooks.sender.stop(deliveryGraceMs))
       await feed.drain()
-      await Promise.all([stopped.then(() => sender.stop(deliveryGraceMs)), http.close()])
+      await Promise.all([stopped, http.close()])
     })
     return {
       address: `${tls === null ? 'http' : 'https'}://${http.address.includes(':') ? `[${http.address}]` : http.address}:${http.port}`,
@@ -259,12 +251,6 @@ const httpLimits = ({ limits }: BrokerConfig) => ({
 
 /** For deliveries that are on their way when the broker stops. */
 const deliveryGraceMs = 20_000
-
-const senderSettings = ({ broker }: BrokerConfig): SenderSettings => ({
-  batchSize: () => broker.webhook_delivery_batch_size,
-  concurrency: () => broker.webhook_delivery_concurrency,
-  perSubscription: () => broker.webhook_delivery_per_subscription,
-})
 
 const taskSettings = (config: BrokerConfig): TaskSettings => ({
   everySeconds: (name) => (config.tasks as Record<string, { every_seconds: number | null } | undefined>)[name]?.every_seconds ?? null,

@@ -1,9 +1,12 @@
 import { randomBytes } from 'node:crypto'
+import { createMetrics } from '@brokkr/runtime/metrics.ts'
 import { database } from '@brokkr/testing/postgres.ts'
 import { startProgram } from '@brokkr/testing/program.ts'
 import { beforeAll, expect, test } from 'vitest'
 import { createGenerator } from './actions/create-generator.ts'
 import { createStack } from './actions/create-stack.ts'
+import { createWebhook } from './actions/create-webhook.ts'
+import { rotateWebhookSecret } from './actions/rotate-webhook-secret.ts'
 import { submitDeploymentObject } from './actions/submit-deployment-object.ts'
 import { checkKeys } from './check-keys.ts'
 import { systemActor } from './domain/actor.ts'
@@ -12,6 +15,9 @@ import { reseal } from './reseal.ts'
 import { createSeal, type Seal } from './seal.ts'
 import { type Database, openDatabase } from './store/db.ts'
 import * as encryptionKeys from './store/encryption-keys.ts'
+import * as webhookSubscriptions from './store/webhook-subscriptions.ts'
+import { createReceivers } from './webhooks/receivers.ts'
+import { createPartsOpener } from './webhooks/sealed-parts.ts'
 import { freshSubscriptions } from './webhooks/subscriptions.ts'
 
 const by = { ...systemActor, kind: 'admin' as const }
@@ -86,4 +92,23 @@ test('brokkr broker reseal says what it did, and fails while rows are broken', a
   const { url: other } = await database()
   const done = await run({ BROKKR__BROKER__ENCRYPTION_KEY: key, DATABASE_URL: other })
   expect(done).toMatchObject({ code: 0, text: expect.stringContaining('resealed 0 rows; 0 were under the key already') as string })
+})
+
+test('address, credential and secrets of webhooks are sealed anew too', async () => {
+  const now = createSeal([fresh])
+  const rings = { before: createSeal([old]), during: createSeal([fresh, old]) }
+  const hooks = freshSubscriptions()
+  const receivers = createReceivers({ cidrs: () => [], hosts: () => [] })
+  const deps = { sql, seal: rings.before, hooks, webhooks: { receivers }, wakeFeed: () => undefined }
+  const settings = { name: 'h', url: 'https://93.184.216.34/x', auth_header: 'Bearer x', event_types: ['*'] }
+  const none = { filters: null, target_labels: null, max_retries: null, timeout_seconds: null, validate: undefined }
+  const { id, signing_secret } = await createWebhook(deps, { settings: { ...settings, ...none }, by })
+  const rotated = await rotateWebhookSecret(deps, { id, by })
+  await reseal({ sql, seal: rings.during })
+  const parts = createPartsOpener({ seal: now, metrics: createMetrics() }).open(
+    id,
+    (await webhookSubscriptions.sealed(sql, { id }))!,
+    'test',
+  )
+  expect(parts).toEqual({ url: settings.url, authHeader: 'Bearer x', secrets: [rotated.signing_secret, signing_secret] })
 })

@@ -3,6 +3,7 @@ import type { Overview } from '@brokkr/contract/fleet.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Sql } from '../store/sql.ts'
 import * as stackSummary from '../store/stack-summary.ts'
+import * as webhookDeliveries from '../store/webhook-deliveries.ts'
 
 export type ReadOverview = () => Promise<Overview>
 const keptMs = 1000
@@ -22,10 +23,11 @@ export function createOverviewReader(deps: { sql: Sql; clock: Clock }): ReadOver
   }
 }
 
-/** Work orders, deliveries, holds and approvals have no tables yet: there are none. */
+/** Work orders, holds and approvals have no tables yet: there are none. */
 async function readOverview(sql: Sql): Promise<Overview> {
-  const counts = await stackSummary.overview(sql, {})
+  const [counts, backlog] = await Promise.all([stackSummary.overview(sql, {}), webhookDeliveries.backlog(sql, {})])
   const { at, agents, never, silent, behind, oldest_seen_at, prune_held } = counts
+  const { pending, failed, dead_24h, oldest_pending_seconds } = backlog
   const { stacks, healthy, degraded, failing, unknown, drifted } = counts
   return {
     at,
@@ -33,7 +35,7 @@ async function readOverview(sql: Sql): Promise<Overview> {
     stacks: { total: stacks, healthy, degraded, failing, unknown, drifted },
     holds: 0,
     decisions: { prune_held, agents_waiting: 0, approvals: 0 },
-    deliveries: { pending: 0, failed: 0, dead_24h: 0, oldest_pending_seconds: null },
+    deliveries: { pending, failed, dead_24h, oldest_pending_seconds },
     work_orders: { pending: 0, claimed: 0, retry_pending: 0 },
     oldest_seen_at,
   }

@@ -30,6 +30,7 @@ const spareOf: Partial<Record<EndpointName, Spare>> = {
   revokeAdminPak: 'adminPak',
   getAgentInvite: 'invite',
   revokeAgentInvite: 'invite',
+  deleteWebhook: 'webhook',
 }
 
 /** An agent may register itself, but only with who invited it. */
@@ -52,7 +53,8 @@ export async function validRequest(world: FuzzWorld, random: Random, name: Endpo
   // A stack and its own object.
   const which = random.int(world.stackIds.length)
   const about = { agent: world.agent.agent.id, generator: world.tenant.generator.id, stack: world.stackIds[which]! }
-  const ids = { ...about, object: world.objectIds[which]!, event: world.eventId, ...(spare === null ? {} : { spare }) }
+  const hook = { webhook: world.webhookId, delivery: world.deliveryId }
+  const ids = { ...about, ...hook, object: world.objectIds[which]!, event: world.eventId, ...(spare === null ? {} : { spare }) }
   const params = { id: idFor(endpoint.path, ids), agent_id: ids.agent, stack_id: ids.stack, label: 'l', key: 'k' }
   return {
     name,
@@ -72,6 +74,8 @@ interface Ids {
   readonly stack: string
   readonly object: string
   readonly event: string
+  readonly webhook: string
+  readonly delivery: string
   readonly spare?: string
 }
 
@@ -81,6 +85,8 @@ function idFor(path: string, ids: Ids): string {
   if (path.includes('/generators/{id}')) return ids.generator
   if (path.includes('/deployment-objects/{id}')) return ids.object
   if (path.includes('/agent-events/{id}')) return ids.event
+  if (path.includes('/webhooks/{id}')) return ids.webhook
+  if (path.includes('/webhook-deliveries/{id}')) return ids.delivery
   return ids.agent
 }
 
@@ -147,8 +153,8 @@ const bodies = (world: FuzzWorld, random: Random, ids: Ids): Partial<Record<Endp
     createWorkOrder: () => ({ work_type: 'w', yaml_content: yaml, targeting: { agent_ids: [ids.agent] } }),
     claimWorkOrder: () => ({ agent_id: ids.agent }),
     completeWorkOrder: () => ({ success: true }),
-    createWebhook: () => ({ name: name(), url: 'https://example.com/', event_types: ['*'] }),
-    updateWebhook: () => ({ enabled: true }),
+    createWebhook: () => ({ name: name(), url: 'https://example.com/', event_types: ['stack.created'], filters: { stack_id: ids.stack } }),
+    updateWebhook: () => ({ enabled: true, name: name(), event_types: ['stack.*'], max_retries: random.int(11) }),
     reportDeliveryResult: () => ({ success: true }),
     replayDeliveries: () => ({ since: time }),
     createDiagnosticRequest: () => ({ agent_id: ids.agent }),

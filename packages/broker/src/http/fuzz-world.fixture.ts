@@ -14,6 +14,9 @@ export interface FuzzWorld {
   readonly stackIds: readonly string[]
   readonly objectIds: readonly string[]
   readonly eventId: string
+  /** A webhook that agents deliver, and something it was told. */
+  readonly webhookId: string
+  readonly deliveryId: string
   /** Any id of the world, of whatever kind. */
   readonly ids: readonly string[]
   readonly systemGeneratorId: string
@@ -24,7 +27,7 @@ export interface FuzzWorld {
   /** The header of a join token of its own. */
   joinToken(): Promise<Record<string, string>>
 }
-export type Spare = 'agent' | 'generator' | 'stack' | 'adminPak' | 'invite'
+export type Spare = 'agent' | 'generator' | 'stack' | 'adminPak' | 'invite' | 'webhook'
 
 /** Whoever is told to come back comes back: changes of targets wait for each other, and a busy machine makes them wait too long. */
 export async function makeFuzzWorld(broker: TestBroker): Promise<FuzzWorld> {
@@ -44,6 +47,7 @@ async function makeOnce(broker: TestBroker): Promise<FuzzWorld> {
   const agent = await makeAgent(broker, { generators: [tenant], labels: [label] })
   const otherAgent = await makeAgent(broker, { generators: [otherTenant] })
   const reader = await broker.admin.createAdminPak({ body: { name: unique('reader'), readonly: true } })
+  const webhook = await makeWebhook(broker, label)
   const stackIds: string[] = []
   const objectIds: string[] = []
   for (const n of [1, 2, 3]) {
@@ -72,6 +76,8 @@ async function makeOnce(broker: TestBroker): Promise<FuzzWorld> {
     stackIds,
     objectIds,
     eventId: event.id,
+    webhookId: webhook.id,
+    deliveryId: await deliveryOf(broker, webhook.id),
     ids: [
       agent.agent.id,
       otherAgent.agent.id,
@@ -81,6 +87,7 @@ async function makeOnce(broker: TestBroker): Promise<FuzzWorld> {
       ...objectIds,
       event.id,
       reader.id,
+      webhook.id,
     ],
     systemGeneratorId: await systemGeneratorOf(agent),
     spare: (kind) => spares[kind](broker, tenant),
@@ -93,12 +100,23 @@ const spares: Record<Spare, (broker: TestBroker, tenant: TestTenant) => Promise<
   agent: async (broker, tenant) => (await makeAgent(broker, { generators: [tenant] })).agent.id,
   generator: async (broker) => (await makeGenerator(broker)).generator.id,
   stack: async (_, tenant) => (await tenant.client.createStack({ body: { name: unique('spare'), generator_id: tenant.generator.id } })).id,
+  webhook: async (broker) => (await makeWebhook(broker, 'spare')).id,
   adminPak: async (broker) => (await broker.admin.createAdminPak({ body: { name: unique('spare') } })).id,
   invite: async (broker, tenant) => (await invite(broker, tenant)).id,
 }
 
 const invite = (broker: TestBroker, { generator }: TestTenant) =>
   broker.admin.createAgentInvite({ body: { labels: ['l'], annotations: { k: 'v' }, generator_ids: [generator.id], uses: 2 } })
+
+const makeWebhook = (broker: TestBroker, label: string) =>
+  broker.admin.createWebhook({
+    body: { name: unique('hook'), url: 'https://example.com/', event_types: ['deployment.created'], target_labels: [label] },
+  })
+
+async function deliveryOf({ admin }: TestBroker, webhookId: string): Promise<string> {
+  const [delivery] = await admin.listDeliveries({ params: { id: webhookId } })
+  return delivery!.id
+}
 
 /** Every agent is registered with it. */
 async function systemGeneratorOf({ agent, client }: TestAgent): Promise<string> {

@@ -135,7 +135,8 @@ const fromHandlers = new Set(
     'invalid_label invalid_annotation invalid_agent invalid_generator_id agent_label_not_found agent_annotation_not_found stack_label_not_found ' +
     'stack_annotation_not_found agent_target_not_found agent_not_registered already_registered missing_agent_id invalid_cursor ' +
     'invalid_deployment_object stack_moved rollback_to_marker invalid_health_record agent_event_not_found agent_not_associated not_found ' +
-    'name_and_cluster_required bad_cursor clock_skew last_admin_pak not_available secret_already_issued idempotency_key_reused idempotency_in_progress'
+    'name_and_cluster_required bad_cursor clock_skew last_admin_pak not_available secret_already_issued idempotency_key_reused idempotency_in_progress ' +
+    'webhook_not_found url_required invalid_url_scheme invalid_webhook unsupported_field webhook_test_failed delivery_not_found delivery_not_acquired_by_agent'
   ).split(' '),
 )
 

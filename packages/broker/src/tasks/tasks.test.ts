@@ -21,6 +21,7 @@ import { type Database, openDatabase } from '../store/db.ts'
 import * as feedState from '../store/feed-state.ts'
 import { createPartsOpener } from '../webhooks/sealed-parts.ts'
 import { createSender } from '../webhooks/sender.ts'
+import { subscribe } from '../webhooks/subscribe.fixture.ts'
 import { freshSubscriptions } from '../webhooks/subscriptions.ts'
 import { listTasks, type TaskSettings } from './index.ts'
 
@@ -280,4 +281,22 @@ test('summary-verify finds the kept counts right, and mends what was changed beh
   expect((await run('summary-verify'))['differences']).toBeGreaterThan(0)
   expect(logged.join()).toContain('kept counts differ from a recount')
   expect(await run('summary-verify')).toEqual({ differences: 0 })
+})
+
+test('deliveries that ended a week ago go, in batches; those that have not ended stay whatever their age', async () => {
+  const subscription = await subscribe({ sql: (text, values) => client.query(text, values) }, ['none.at.all'])
+  await client.query(
+    `insert into webhook_deliveries (id, subscription_id, event_type, event_id, payload, status, created_at, completed_at, next_retry_at)
+     select gen_random_uuid(), $1, 'a.b', gen_random_uuid(), '', status, now() - days * interval '1 day', case when status <> 'failed' then now() end,
+       case when status = 'failed' then now() + interval '1 day' end
+     from (values ('success', 8.0), ('dead', 8.0), ('failed', 8.0), ('success', 6.9), ('dead', 6.9)) d (status, days)`,
+    [subscription],
+  )
+  expect(await run('webhook-cleanup')).toEqual({ deleted: 2 })
+  const { rows } = await client.query<{ status: string }>(
+    `select status from webhook_deliveries where subscription_id = $1 order by created_at, status`,
+    [subscription],
+  )
+  expect(rows.map(({ status }) => status)).toEqual(['failed', 'dead', 'success'])
+  expect(await run('webhook-cleanup', { webhookRetentionDays: () => 6 })).toEqual({ deleted: 2 })
 })

@@ -29,7 +29,7 @@ export interface OpenedParts {
   readonly secrets: readonly string[]
 }
 /** Where something was to be opened: a label of the figure. */
-export type OpeningPath = 'delivery' | 'agent' | 'test' | 'update'
+export type OpeningPath = 'delivery' | 'agent' | 'test'
 
 export interface PartsOpener {
   /** The name of the field that does not open, instead of what it holds. */

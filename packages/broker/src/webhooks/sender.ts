@@ -1,6 +1,7 @@
 // Sends what is due, as many at once as this process may: claims a batch, sends each, writes how it ended, and claims again as soon as
 // places are free. Whoever dies here leaves leases that lapse, and another process goes on under the same ids.
 import type { Clock } from '@brokkr/runtime/clock.ts'
+import { createLimiter } from '@brokkr/runtime/concurrency.ts'
 import { errorText } from '@brokkr/runtime/errors.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
 import type { Metrics } from '@brokkr/runtime/metrics.ts'
@@ -33,11 +34,14 @@ export interface Sender {
 
 /** Places that become free together are filled together. */
 const refillMs = 5
+/** Of the pool's connections, however many deliveries end at once: callers need theirs. */
+const writesMax = 8
 
 export function createSender(deps: SenderDeps, settings: SenderSettings): Sender {
   const { clock, log, metrics } = deps
   const ended = metrics.counter('brokkr_webhook_deliveries_total', 'Tries to deliver a webhook by how they ended', ['result'])
   const took = metrics.histogram('brokkr_webhook_delivery_duration_seconds', 'Duration of one try to deliver a webhook')
+  const writes = createLimiter(writesMax)
   const stopping = new AbortController()
   const underWay = new Map<deliveryLeases.ClaimedDelivery, Promise<void>>()
   let filling: Promise<number> | null = null
@@ -54,7 +58,7 @@ export function createSender(deps: SenderDeps, settings: SenderSettings): Sender
         ? ({ is: 'hopeless', statusCode: null, error: `the ${parts.broken} of this webhook cannot be opened with any key` } as const)
         : await deliver(deps, { ...parts, deliveryId, eventType, payload, timeoutMs: timeout_seconds * 1000 }, stopping.signal)
     took.observe((clock.monotonicMs() - startedMs) / 1000)
-    const status = await finishDelivery(deps.sql, { ...delivery, holder: null }, tried)
+    const status = await writes.run(() => finishDelivery(deps.sql, { ...delivery, holder: null }, tried))
     ended.inc({ result: status === 'failed' ? 'retry' : (status ?? 'lapsed') })
   }
   const start = (delivery: deliveryLeases.ClaimedDelivery) => {
