@@ -79,8 +79,27 @@ async function containerOf(objects: readonly KubeObject[]) {
     'current-context': 'x',
   }
   await writeFile(kubeconfigPath, JSON.stringify(config), { mode: 0o600 })
-  return { image: container!.image, token, mounted, env, kubeconfigPath }
+  return { image: container!.image, token, mounted, env, kubeconfigPath, accountToken: issued.json.status.token }
 }
+
+/** Whether the API server would let the account do so. */
+async function may(token: string, resourceAttributes: Record<string, string>): Promise<boolean> {
+  const review = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview', spec: { resourceAttributes } }
+  const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
+  return (await at.api<{ status: { allowed: boolean } }>('POST', path, { body: review, token })).json.status.allowed
+}
+const rbacGroup = 'rbac.authorization.k8s.io'
+/** Each with the presets that have it. */
+const reach: [Record<string, string>, Preset[]][] = [
+  [{ verb: 'create', group: rbacGroup, resource: 'clusterroles' }, ['cluster-admin']],
+  [{ verb: 'create', group: rbacGroup, resource: 'rolebindings', namespace: 'shop' }, ['cluster-admin']],
+  [{ verb: 'impersonate', resource: 'users' }, ['cluster-admin']],
+  [{ verb: 'create', resource: 'namespaces' }, ['standard', 'cluster-admin']],
+  [{ verb: 'list', resource: 'secrets', namespace: 'kube-system' }, ['standard', 'cluster-admin']],
+  [{ verb: 'patch', group: 'apps', resource: 'deployments', namespace: 'default' }, ['standard', 'cluster-admin']],
+  [{ verb: 'patch', group: 'apps', resource: 'deployments', namespace: 'pay' }, ['standard', 'namespaced', 'cluster-admin']],
+  [{ verb: 'list', group: 'apps', resource: 'deployments', namespace: 'default' }, ['standard', 'cluster-admin', 'observe']],
+]
 
 const meta = { name: 'web', namespace: 'shop' }
 const pod = { metadata: { labels: { app: 'web' } }, spec: { containers: [{ name: 'c', image: 'example.com/web' }] } }
@@ -108,6 +127,8 @@ test.each<[Preset, string[], string]>([
     expect((await broker.admin.getAgentInvite({ params: { id: invite.id } })).uses_left).toBe(1)
     expect([container.image, container.token, container.mounted]).toEqual([image, invite.token, '/var/run/brokkr/join/token'])
     expect(container.env['BROKKR__AGENT__BROKER_URL']).toBe(broker.url)
+    for (const [attributes, presets] of reach)
+      expect([attributes, await may(container.accountToken, attributes)]).toEqual([attributes, presets.includes(preset)])
     const { id } = await tenant.client.createStack({ body: { name: unique('s'), generator_id: tenant.generator.id, labels: [label] } })
     const submit = (documents: readonly object[]) =>
       tenant.client.createDeploymentObject({
