@@ -47,54 +47,46 @@ const rulesOf = (kinds: typeof workloads, verbs: string[]): PolicyRule[] =>
   kinds.map(([group, resources]) => ({ apiGroups: [group], resources: resources.split(' '), verbs }))
 const withoutSecrets = workloads.map(([group, resources]) => [group, resources.replace('secrets ', '')] as const)
 
-export function agentRights(of: RightsOf): JsonObject[] {
-  const { own, account } = of
-  return [...ownRights(of), ...presets[of.preset](of)].map((object) => ({
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    ...object(own, account),
-  }))
-}
-
-type Part = (own: string, account: string) => JsonObject
+export const agentRights = (of: RightsOf): JsonObject[] => [...ownRights(of), ...presets[of.preset](of)]
 
 /** Whatever the preset: its Lease, its Secrets, and the UID of kube-system, by which a cluster is known. */
-function ownRights({ own, account }: RightsOf): Part[] {
+function ownRights(of: RightsOf): JsonObject[] {
   const kept: PolicyRule[] = [
     { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['get', 'create', 'update', 'patch'] },
     { apiGroups: [''], resources: ['secrets'], verbs: [...write, 'update'] },
   ]
-  const known: PolicyRule = { apiGroups: [''], resources: ['namespaces'], resourceNames: ['kube-system', own], verbs: ['get'] }
-  return [...inNamespace(own, account, kept), ...inCluster(`${account}-identity`, [known])]
+  const known: PolicyRule = { apiGroups: [''], resources: ['namespaces'], resourceNames: ['kube-system', of.own], verbs: ['get'] }
+  return [...inNamespace(of, { namespace: of.own, name: of.account }, kept), ...inCluster(of, `${of.account}-identity`, [known])]
 }
 
-const presets: Readonly<Record<Preset, (of: RightsOf) => Part[]>> = {
-  standard: ({ account }) => inCluster(account, [...rulesOf([...workloads, ...wholeCluster], write), ...told]),
-  namespaced: ({ account, namespaces }) =>
-    namespaces.flatMap((namespace) => inNamespace(namespace, `${account}-stacks`, [...rulesOf(workloads, write), ...told])),
-  'cluster-admin': ({ account }) => [binding(`${account}-cluster-admin`, 'cluster-admin')],
-  observe: ({ account }) => inCluster(account, [...rulesOf([...withoutSecrets, ...wholeCluster], read), ...told]),
+const presets: Readonly<Record<Preset, (of: RightsOf) => JsonObject[]>> = {
+  standard: (of) => inCluster(of, of.account, [...rulesOf([...workloads, ...wholeCluster], write), ...told]),
+  namespaced: (of) =>
+    of.namespaces.flatMap((namespace) =>
+      inNamespace(of, { namespace, name: `${of.account}-stacks` }, [...rulesOf(workloads, write), ...told]),
+    ),
+  'cluster-admin': (of) => [binding(of, `${of.account}-cluster-admin`, 'cluster-admin')],
+  observe: (of) => inCluster(of, of.account, [...rulesOf([...withoutSecrets, ...wholeCluster], read), ...told]),
 }
 
-function inCluster(name: string, rules: readonly PolicyRule[]): Part[] {
-  return [() => ({ kind: 'ClusterRole', metadata: { name }, rules: rules as unknown as JsonObject[] }), binding(name, name)]
-}
+const group = 'rbac.authorization.k8s.io'
+const apiVersion = `${group}/v1`
+const subjects = ({ account, own }: RightsOf): JsonObject[] => [{ kind: 'ServiceAccount', name: account, namespace: own }]
 
-const subjects = (own: string, account: string): JsonObject[] => [{ kind: 'ServiceAccount', name: account, namespace: own }]
-const roleRef = (kind: string, name: string): JsonObject => ({ apiGroup: 'rbac.authorization.k8s.io', kind, name })
+const inCluster = (of: RightsOf, name: string, rules: readonly PolicyRule[]): JsonObject[] => [
+  { apiVersion, kind: 'ClusterRole', metadata: { name }, rules: rules as unknown as JsonObject[] },
+  binding(of, name, name),
+]
 
-const binding =
-  (name: string, role: string): Part =>
-  (own, account) => ({
-    kind: 'ClusterRoleBinding',
-    metadata: { name },
-    roleRef: roleRef('ClusterRole', role),
-    subjects: subjects(own, account),
-  })
+const binding = (of: RightsOf, name: string, role: string): JsonObject => ({
+  apiVersion,
+  kind: 'ClusterRoleBinding',
+  metadata: { name },
+  roleRef: { apiGroup: group, kind: 'ClusterRole', name: role },
+  subjects: subjects(of),
+})
 
-function inNamespace(namespace: string, name: string, rules: readonly PolicyRule[]): Part[] {
-  const metadata = { name, namespace }
-  return [
-    () => ({ kind: 'Role', metadata, rules: rules as unknown as JsonObject[] }),
-    (own, account) => ({ kind: 'RoleBinding', metadata, roleRef: roleRef('Role', name), subjects: subjects(own, account) }),
-  ]
-}
+const inNamespace = (of: RightsOf, metadata: { namespace: string; name: string }, rules: readonly PolicyRule[]): JsonObject[] => [
+  { apiVersion, kind: 'Role', metadata, rules: rules as unknown as JsonObject[] },
+  { apiVersion, kind: 'RoleBinding', metadata, roleRef: { apiGroup: group, kind: 'Role', name: metadata.name }, subjects: subjects(of) },
+]
