@@ -1,6 +1,6 @@
 // Resident memory of the agent's own process, run as it is shipped: idle with all objects applied, and while somebody keeps editing them.
-// Beside it what idling costs, and how soon an edit is healed. It looks at everything every 20 s instead of every 10 min.
-import { readFileSync } from 'node:fs'
+// Beside it what idling costs, and how soon an edit is healed. Under drift it looks at everything every 20 s instead of every 10 min.
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openKube } from '@brokkr/kube/client.ts'
@@ -25,6 +25,8 @@ export async function memory(
   const agent = await makeAgent(broker, { labels: ['bench'], generators: [tenant] })
   const own = await plane.namespace('agent')
   const namespace = await plane.namespace('work')
+  const settings = join(dir, 'agent.yaml')
+  writeFileSync(settings, 'agent: {}')
   const running = await startTestAgent({
     broker,
     agent,
@@ -32,7 +34,8 @@ export async function memory(
     namespace: own,
     env: {
       BROKKR__LOG__LEVEL: 'info',
-      BROKKR__AGENT__RESYNC_INTERVAL: '20',
+      BROKKR_CONFIG_FILE: settings,
+      BROKKR__AGENT__LEASE_SECONDS: '15',
       ...agentEnv,
     },
     program: { main: await bundleAgent(join(dir, 'bundle')), nodeFlags: agentFlags },
@@ -60,7 +63,9 @@ export async function memory(
   })
   const peakApplying = peakMib(running.pid)
   const quiet = await idle(running.pid, size.quietSeconds)
-  const healed = await heals(plane, namespace, Math.min(50, size.objects))
+  const healed = await heals(plane, namespace, { edits: size.stacks, every: perStack })
+  writeFileSync(settings, 'agent: { resync_interval: 20 }')
+  await waitFor('the new setting', () => running.text().includes('settings changed'), { limitMs: 120_000, everyMs: 500 })
   const samples: number[] = []
   const untilMs = performance.now() + size.driftSeconds * 1000
   for (let n = 0; performance.now() < untilMs; n += 8) {
@@ -100,8 +105,8 @@ async function idle(pid: number, seconds: number): Promise<{ samples: number[]; 
   return { samples, cpuShare: (cpuSecondsOf(pid) - before) / ((performance.now() - startedMs) / 1000) }
 }
 
-/** One edit at a time, each of another object, from the moment it is sent. */
-async function heals(plane: PrivateCluster, namespace: string, edits: number): Promise<number[]> {
+/** One edit at a time, each in another stack, from the moment it is sent. */
+async function heals(plane: PrivateCluster, namespace: string, { edits, every }: { edits: number; every: number }): Promise<number[]> {
   const kube = openKube(await loadKubeconfig({ path: plane.kubeconfigPath, env: process.env }))
   const waiting = new Map<string, () => void>()
   const edited = new Set<string>()
@@ -114,9 +119,9 @@ async function heals(plane: PrivateCluster, namespace: string, edits: number): P
   })().catch(() => undefined)
   const took: number[] = []
   for (let n = 0; n < edits; n++) {
-    const isHealed = new Promise<void>((resolve) => void waiting.set(`c${n}`, resolve))
+    const isHealed = new Promise<void>((resolve) => void waiting.set(`c${n * every}`, resolve))
     const startedMs = performance.now()
-    await edit(plane, namespace, n)
+    await edit(plane, namespace, n * every)
     await isHealed
     took.push(performance.now() - startedMs)
   }

@@ -7,8 +7,9 @@ import type { AgentMetrics } from '../metrics.ts'
 import { DriftFights } from '../reconcile/drift-fights.ts'
 import type { Outcome } from '../reconcile/outcome.ts'
 
-/** Between two healings of one stack: a fight with another controller must not become a loop without pause. */
-const healPauseMs = 1_000
+/** Between two healings of one stack: a fight with another controller must not become a loop without pause. Short enough that what is
+ *  edited right after a healing still stands again within a second. */
+const healPauseMs = 500
 
 interface Suspicion {
   readonly keys: Set<string>
