@@ -2,7 +2,7 @@
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
 import type { Metrics } from '@brokkr/runtime/metrics.ts'
-import { createOutbound, type Outbound } from '@brokkr/runtime/outbound.ts'
+import type { Outbound, OutboundOptions } from '@brokkr/runtime/outbound.ts'
 import type { Seal } from '../seal.ts'
 import type { Sql } from '../store/sql.ts'
 import { createReceivers, type Receivers } from './receivers.ts'
@@ -30,7 +30,7 @@ export function openWebhooks(
 ): Webhooks {
   const receivers = createReceivers({ cidrs: () => settings.webhook_allowed_cidrs, hosts: () => settings.webhook_allowed_hosts })
   const connectionsPerOrigin = settings.webhook_delivery_concurrency
-  const outbound = createOutbound({}, { allow: receivers.allow, connectionsPerOrigin, userAgent })
+  const outbound = outboundWhenUsed({ allow: receivers.allow, connectionsPerOrigin, userAgent })
   const opener = createPartsOpener(deps)
   const limits = {
     batchSize: () => settings.webhook_delivery_batch_size,
@@ -38,4 +38,15 @@ export function openWebhooks(
     perSubscription: () => settings.webhook_delivery_per_subscription,
   }
   return { receivers, outbound, opener, sender: createSender({ ...deps, opener, outbound }, limits) }
+}
+
+/** The HTTP client is loaded with the first message: a broker that nobody subscribed to need not hold it in memory. */
+function outboundWhenUsed(options: OutboundOptions): Outbound {
+  let opening: Promise<Outbound> | null = null
+  const opened = () => (opening ??= import('@brokkr/runtime/outbound.ts').then(({ createOutbound }) => createOutbound({}, options)))
+  return {
+    request: async (request) => (await opened()).request(request),
+    open: async (request) => (await opened()).open(request),
+    close: async () => (await opening)?.close(),
+  }
 }
