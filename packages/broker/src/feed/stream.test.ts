@@ -98,10 +98,11 @@ test.each([
   raw.socket.destroy()
   const body = text.slice(text.indexOf('\r\n\r\n', text.indexOf('application/x-ndjson')) + 4)
   const lines = (version === '1.0' ? body : unchunked(body)).split('\n').slice(0, -1)
-  const types = lines.map((line) => (JSON.parse(line) as { type: string }).type)
+  // The agent was made a moment ago: what its labels bring may be told at any time, and so may that we are here.
+  const types = lines.map((line) => (JSON.parse(line) as { type: string }).type).filter((type) => type !== 'look' && type !== 'ping')
   expect(types.slice(0, 4)).toEqual(['hello', 'snapshot_begin', 'put', 'snapshot_end'])
   expect(types.slice(4)).toContain('put')
-  expect(types.at(-1)).toMatch(/bookmark|ping/)
+  expect(types).toContain('bookmark')
 })
 
 test('[S1] of two submissions that commit in reverse order both arrive, and the cursor between does not cover the late one', async () => {
