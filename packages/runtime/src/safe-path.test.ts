@@ -139,8 +139,10 @@ test('[X1] in random trees full of links no path is resolved, opened or created 
 }, async () => {
   const before = outsideState()
   const counts = { resolved: 0, read: 0, created: 0, refused: 0 }
-  await fc.assert(
-    fc.asyncProperty(fc.array(node(3), { maxLength: 5 }), fc.array(foreignPath, { minLength: 1, maxLength: 12 }), async (nodes, paths) => {
+  const inTree = fc.asyncProperty(
+    fc.array(node(3), { maxLength: 5 }),
+    fc.array(foreignPath, { minLength: 1, maxLength: 12 }),
+    async (nodes, paths) => {
       const root = newRoot()
       build(root, root, nodes)
       for (const path of paths) {
@@ -151,11 +153,12 @@ test('[X1] in random trees full of links no path is resolved, opened or created 
         counts.created += await tryOpen(root, () => openUnder(root, path, { mode: 'create', makeParents: true }))
       }
       rmSync(root, { recursive: true })
-    }),
-    { numRuns: size('Q7.cases') },
+    },
   )
+  // Now and then so many draws hold few files that are there to be read: then there are more of them.
+  do await fc.assert(inTree, { numRuns: size('Q7.cases') })
+  while (Math.min(...Object.values(counts)) <= 10)
   expect(outsideState()).toBe(before)
-  expect(Math.min(counts.resolved, counts.read, counts.created, counts.refused)).toBeGreaterThan(10)
 })
 
 /** 1 when a file was opened; it is then one of the root's own, by the name the kernel has for it. */
