@@ -1,5 +1,5 @@
 // From a submission to the changed object, through a real broker and a real agent, beside the sum of the requests that this takes
-// when each is sent bare, one after the other. In turn, each after the same pause: what has rested is slower for both.
+// when each is sent bare: one after the other without a rest, which the bar is about, and in turn with the agent after the same pause.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openKube } from '@brokkr/kube/client.ts'
 import { loadKubeconfig } from '@brokkr/kube/kubeconfig.ts'
@@ -45,14 +45,14 @@ export async function latency(plane: PrivateCluster, submissions: number): Promi
   }
   await arrivals.stop()
   await running.stop()
-  // A machine with nothing else to do, warm from the request before: what nobody sees who submits now and then.
+  // Warm from the request before and alone on the machine: the fastest that the same requests can be.
   const hot: Record<string, number[]> = {}
   for (const [name, send] of Object.entries(bare))
     for (let n = 0; n < submissions; n++) (hot[name] ??= []).push(await timed(() => send(submissions + n)))
   for (const [name, sample] of Object.entries(samples)) tell(`bare ${name}`, spread(sample))
   tell('submission → applied, one small stack', spread(took))
-  tell('submission → applied / sum of bare requests (bar 1.5)', (percentile(took, 0.5) / sumOf(samples)).toFixed(2))
-  tell('the same, those sent without a rest, no agent beside (no bar)', (percentile(took, 0.5) / sumOf(hot)).toFixed(2))
+  tell('submission → applied / sum of bare requests (bar 1.5)', (percentile(took, 0.5) / sumOf(hot)).toFixed(2))
+  tell('the same, those in turn with the agent after a rest (no bar)', (percentile(took, 0.5) / sumOf(samples)).toFixed(2))
   await broker.stop()
 }
 

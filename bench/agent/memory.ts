@@ -85,7 +85,7 @@ export async function memory(
   tell('agent, CPU while idle (bar 1 % of a core)', `${(quiet.cpuShare * 100).toFixed(2)} %`)
   tell('an edit by another hand → healed (bar 1 s)', spread(healed))
   tell(
-    `agent, RSS with ${size.objects} objects under drift`,
+    `agent, RSS with ${size.objects} objects under drift (bar 128)`,
     `p50 ${percentile(samples, 0.5).toFixed(0)} MiB · highest ${Math.max(...samples).toFixed(0)} MiB`,
   )
   await running.stop()
