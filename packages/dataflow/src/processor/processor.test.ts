@@ -160,7 +160,7 @@ test(
     await proxy.close()
     await client.end()
   },
-  timeoutMs,
+  timeoutMs + size('D69.outageMs'),
 )
 
 const residentMib = (pid: number): number => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
