@@ -141,12 +141,12 @@ test('a stale postmaster.pid that names a stranger does not hinder, and the stra
   const note = readFileSync(join(server.dataDir, 'postmaster.pid'), 'utf8').split('\n')
   await server.stop()
   const runAs = unprivilegedUser()
-  const args = ['-e', 'setInterval(() => {}, 1000)']
-  // The same user, since PostgreSQL itself sees through strangers of other users.
+  // The same user, since PostgreSQL itself sees through strangers of other users; a program which that user can run, wherever this
+  // clone lies (our own Node may be in a folder that is closed to others).
   const stranger = spawnOwned({
     name: 'stranger',
-    command: process.execPath,
-    args,
+    command: '/bin/sleep',
+    args: ['600'],
     cwd: '/',
     logFile: join(dir, 'x.log'),
     ...(runAs ? { runAs } : {}),
