@@ -202,8 +202,10 @@ export function startFeed(deps: FeedDeps): Feed {
   const ticker = startTicker(clock, Math.min(1000, pingMs / 4), () => {
     const isStale = trouble() !== null
     if (ageMs() > settings.stale_seconds[1] * 1000 && reader.view !== null) closeAll('stale', 10_000)
-    for (const stream of everybody()) tickStream(stream, reader.view, pingMs, isStale)
-    sessions.tick(Array.from(registry.all(), (stream) => stream.agentId))
+    // Not everybody(): two lists of all streams are not built each second. One that ends here takes itself out, which a map allows.
+    for (const stream of registry.followers()) tickStream(stream, reader.view, pingMs, isStale)
+    for (const watch of watches.all()) tickStream(watch, reader.view, pingMs, isStale)
+    sessions.tick(registry.changes, () => Array.from(registry.followers(), (stream) => stream.agentId))
   })
   const relief = startTicker(clock, 1000, overload.tick)
   const farEnd = startLoop({ clock, log }, farEndCheck({ sql: database, clock, registry, trouble }, settings))

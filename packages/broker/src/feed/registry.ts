@@ -1,30 +1,43 @@
 // Who follows what in this process: scope → followers. The reader looks every changed scope up here, so its cost is rows
 // plus interested local streams, whatever the size of the fleet.
 
-export const scopeKey = (kind: string, id: string): string => `${kind}:${id}`
+/** A stack is known by its id alone: agents follow many, and the string is shared with what else their stream keeps of it. */
+export const scopeKey = (kind: string, id: string): string => (kind === 'stack' ? id : `${kind}:${id}`)
 
 export class Registry<Follower extends object> {
-  readonly #followers = new Map<string, Set<Follower>>()
+  /** Most scopes have one follower, kept without a set around it: that halves what an idle stream costs here. */
+  readonly #followers = new Map<string, Follower | Set<Follower>>()
   readonly #scopes = new Map<Follower, Set<string>>()
+  #changes = 0
 
   subscribe(follower: Follower, scope: string): void {
-    entry(this.#followers, scope).add(follower)
-    entry(this.#scopes, follower).add(scope)
+    const found = this.#followers.get(scope)
+    if (found instanceof Set) found.add(follower)
+    else if (found === undefined) this.#followers.set(scope, follower)
+    else if (found !== follower) this.#followers.set(scope, new Set([found, follower]))
+    const scopes = this.#scopes.get(follower)
+    if (scopes !== undefined) return void scopes.add(scope)
+    this.#scopes.set(follower, new Set([scope]))
+    this.#changes += 1
   }
 
   unsubscribe(follower: Follower, scope: string): void {
-    drop(this.#followers, scope, follower)
-    drop(this.#scopes, follower, scope)
+    this.#drop(scope, follower)
+    const scopes = this.#scopes.get(follower)
+    scopes?.delete(scope)
+    if (scopes?.size === 0) this.#forget(follower)
   }
 
   /** Forgets a follower that has gone. */
   remove(follower: Follower): void {
-    for (const scope of this.#scopes.get(follower) ?? []) drop(this.#followers, scope, follower)
-    this.#scopes.delete(follower)
+    for (const scope of this.#scopes.get(follower) ?? []) this.#drop(scope, follower)
+    this.#forget(follower)
   }
 
   of(scope: string): ReadonlySet<Follower> {
-    return this.#followers.get(scope) ?? nobody
+    const found = this.#followers.get(scope)
+    if (found === undefined) return nobody
+    return found instanceof Set ? found : new Set([found])
   }
 
   /** A copy. */
@@ -41,23 +54,29 @@ export class Registry<Follower extends object> {
     return [...this.#scopes.keys()]
   }
 
+  /** In no order that matters, without a copy: for those who change nothing here. */
+  followers(): Iterable<Follower> {
+    return this.#scopes.keys()
+  }
+
   get size(): number {
     return this.#scopes.size
+  }
+
+  /** Differs when a follower came or went since it was last asked for. */
+  get changes(): number {
+    return this.#changes
+  }
+
+  #forget(follower: Follower): void {
+    if (this.#scopes.delete(follower)) this.#changes += 1
+  }
+
+  #drop(scope: string, follower: Follower): void {
+    const found = this.#followers.get(scope)
+    if (found instanceof Set) found.delete(follower)
+    if (found === follower || (found instanceof Set && found.size === 0)) this.#followers.delete(scope)
   }
 }
 
 const nobody: ReadonlySet<never> = new Set()
-
-function entry<K, V>(map: Map<K, Set<V>>, key: K): Set<V> {
-  const found = map.get(key)
-  if (found !== undefined) return found
-  const made = new Set<V>()
-  map.set(key, made)
-  return made
-}
-
-function drop<K, V>(map: Map<K, Set<V>>, key: K, value: V): void {
-  const found = map.get(key)
-  found?.delete(value)
-  if (found?.size === 0) map.delete(key)
-}

@@ -6,8 +6,8 @@ import * as agentSessions from '../store/agent-sessions.ts'
 import type { Sql } from '../store/sql.ts'
 
 export interface Sessions {
-  /** Called often with everybody who is connected; writes only when there is something to say. */
-  tick(agentIds: Iterable<string>): void
+  /** Called often with a number that differs when somebody came or went, and who is connected; writes when there is something to say. */
+  tick(changes: number, agentIds: () => Iterable<string>): void
   stop(): Promise<void>
 }
 const refreshMs = 30_000
@@ -17,27 +17,28 @@ export function createSessions(deps: { sql: Sql; clock: Clock; log: Log; process
   /** Agent → since when. */
   let written: ReadonlyMap<string, string> = new Map()
   let writtenAtMs = clock.monotonicMs()
+  let writtenChanges = 0
   let writing: Promise<void> | null = null
 
-  const write = async (here: ReadonlyMap<string, string>) => {
+  const write = async (changes: number, here: ReadonlyMap<string, string>) => {
     const gone = [...written.keys()].filter((id) => !here.has(id))
     try {
       if (gone.length > 0) await agentSessions.remove(sql, { process: processId, agent_ids: gone })
       if (here.size > 0) await agentSessions.refresh(sql, { process: processId, agent_ids: [...here.keys()], since: [...here.values()] })
       written = here
+      writtenChanges = changes
       writtenAtMs = clock.monotonicMs()
     } catch (error) {
       deps.log.debug('sessions not written', { error: error as Error })
     }
   }
   return {
-    tick: (agentIds) => {
-      if (writing !== null) return
+    tick: (changes, agentIds) => {
+      const isFresh = written.size === 0 || clock.monotonicMs() - writtenAtMs < refreshMs
+      if (writing !== null || (changes === writtenChanges && isFresh)) return
       const now = new Date(clock.now()).toISOString()
-      const here = new Map([...agentIds].map((id) => [id, written.get(id) ?? now]))
-      const isSame = here.size === written.size && [...here.keys()].every((id) => written.has(id))
-      if (isSame && (here.size === 0 || clock.monotonicMs() - writtenAtMs < refreshMs)) return
-      writing = write(here).finally(() => {
+      const here = new Map([...agentIds()].map((id) => [id, written.get(id) ?? now]))
+      writing = write(changes, here).finally(() => {
         writing = null
       })
     },

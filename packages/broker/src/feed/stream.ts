@@ -6,6 +6,7 @@ import { covers, type Snapshot } from './cursor.ts'
 import { contentTypes, type Form, inForm, sseRetry } from './form.ts'
 import { bookmarkFrame, type WireFrame, wireFrame } from './frames.ts'
 import { Outlet } from './outlet.ts'
+import { announceSole, letParserGo } from './sole-answer.ts'
 
 export type ByeReason = 'drain' | 'lifetime' | 'slow' | 'revoked' | 'epoch' | 'stale' | 'overloaded'
 export type CloseReason = ByeReason | 'gone' | 'polled'
@@ -69,7 +70,8 @@ export class FrameStream {
 
   /** The head of the answer and hello, which is no news to a poller. */
   greet(hello: WireFrame): void {
-    const { form } = this.#options
+    const { form, pollEndsAtMs } = this.#options
+    if (pollEndsAtMs === null) announceSole(this.#response)
     this.#response.writeHead(200, {
       'content-type': contentTypes[form],
       'cache-control': 'no-store, no-transform',
@@ -78,6 +80,7 @@ export class FrameStream {
     this.#response.socket?.setNoDelay(true)
     if (form === 'sse') this.#response.write(sseRetry)
     this.#send(hello)
+    if (pollEndsAtMs === null) letParserGo(this.#response)
   }
 
   /** Writes at once, ahead of the queue, and waits while the socket is full: for the frames of a start. */

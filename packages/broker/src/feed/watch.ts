@@ -166,7 +166,7 @@ const helloFrame = (deps: WatchDeps, view: FeedView, mode: 'reset' | 'resume', l
   })
 
 const changeFrame = ({ scope_kind, scope_id, object_kind, object_id, op }: ChangeRow): WireFrame =>
-  wireFrame({ type: 'change', scope: scopeKey(scope_kind, scope_id), kind: object_kind, id: object_id, op })
+  wireFrame({ type: 'change', scope: `${scope_kind}:${scope_id}`, kind: object_kind, id: object_id, op })
 
 function closeOldest(registry: Registry<Watch>, { rests }: WatchWish): void {
   const session = rests.find((credential) => credential.startsWith('session '))
