@@ -1,6 +1,7 @@
 // Those who are measured, as processes: our broker from its bundle with shipped defaults, and the bare one on the same database.
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
+import { brokerFlags } from '@brokkr/broker/node-flags.ts'
 import { makePak } from '@brokkr/contract/pak.ts'
 import { freePort } from '@brokkr/local/free-ports.ts'
 import { logLine, type ProgramProcess, startProgram } from '@brokkr/testing/program.ts'
@@ -8,9 +9,6 @@ import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { bundle } from '../bundle.ts'
 
 export type Server = ProgramProcess & { readonly port: number; readonly readyMs: number }
-
-/** Node's flags of the shipped program: the young generation is kept small, see the decision record on memory. */
-export const shippedFlags = ['--max-semi-space-size=8']
 
 export interface Ours {
   readonly adminPak: string
@@ -31,7 +29,7 @@ export async function prepareOurs(): Promise<Ours> {
       const program = await startProgram({
         name: 'broker',
         main,
-        nodeFlags: shippedFlags,
+        nodeFlags: brokerFlags,
         env: {
           DATABASE_URL: databaseUrl,
           BROKKR__SERVER__PORT: String(port),
@@ -52,7 +50,7 @@ export async function prepareOurs(): Promise<Ours> {
 export async function startBare(databaseUrl: string): Promise<Server> {
   const port = await freePort()
   const main = join(import.meta.dirname, '../bare/broker.ts')
-  const program = await startProgram({ name: 'bare', main, nodeFlags: shippedFlags, args: [databaseUrl, String(port)], env: {} })
+  const program = await startProgram({ name: 'bare', main, nodeFlags: brokerFlags, args: [databaseUrl, String(port)], env: {} })
   await waitFor('the bare server is ready', () => program.text().includes('ready'))
   return Object.assign(program, { port, readyMs: 0 })
 }

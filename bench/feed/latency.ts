@@ -58,7 +58,11 @@ async function polling(fleet: Fleet, { port }: Measured, order: Omit<Parameters<
   const stackIds = some.flatMap((agent) => agent.stackIds)
   const written = await write({ ...order, stackIds, perSecond: Math.min(100, order.perSecond ?? 100), seconds: 10 })
   await settled()
-  tell(`${some.length} agents polling every second`, shown(delays(written.commits, (await readers.report()).sightings)))
+  const { sightings, answered, refused } = await readers.report()
+  tell(
+    `${some.length} agents polling every second`,
+    `${shown(delays(written.commits, sightings))} · ${answered} answers · ${refused} refused or cut off`,
+  )
   await readers.quit()
 }
 

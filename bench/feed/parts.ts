@@ -24,7 +24,7 @@ const program = (name: string): ChildProcessByStdio<Writable, Readable, null> =>
 
 export interface Readers {
   readonly synced: { syncedMs: number; snapshots: number; puts: number }
-  report(): Promise<{ sightings: Sighting[]; puts: number; cursors: Record<string, string> }>
+  report(): Promise<{ sightings: Sighting[]; puts: number; answered: number; refused: number; cursors: Record<string, string> }>
   quit(): Promise<void>
 }
 export async function startReaders(order: ReadersOrder): Promise<Readers> {

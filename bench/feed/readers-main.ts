@@ -17,6 +17,8 @@ const tell = (line: object) => void process.stdout.write(`${JSON.stringify(line)
 let sightings: Sighting[] = []
 let puts = 0
 let snapshots = 0
+let answered = 0
+let refused = 0
 const cursors = new Map<string, string>()
 const synced = Promise.withResolvers<void>()
 let ready = 0
@@ -67,19 +69,34 @@ async function follow(port: number, { id, pak, cursor }: ReadersOrder['agents'][
   }
 }
 
-async function poll(port: number, { id, pak }: ReadersOrder['agents'][number], everyMs: number): Promise<void> {
-  const seen = new Set<string>()
-  for (let isFirst = true; ; isFirst = false) {
-    const startedMs = performance.now()
+/** null: refused or cut off, as happens to a fleet that asks more than a broker can answer. */
+async function targetState(port: number, { id, pak }: ReadersOrder['agents'][number]): Promise<string | null> {
+  try {
     const response = await get(port, pak, `/api/v1/agents/${id}/target-state?mode=full`)
     let text = ''
     for await (const chunk of response.setEncoding('utf8') as AsyncIterable<string>) text += chunk
-    for (const object of JSON.parse(text) as { id: string; stack_id: string; sequence_id: number }[]) {
-      if (seen.has(object.id)) continue
-      seen.add(object.id)
-      if (!isFirst) sightings.push([object.stack_id, object.sequence_id, nowNs()])
+    return response.statusCode === 200 ? text : null
+  } catch {
+    return null
+  }
+}
+
+async function poll(port: number, agent: ReadersOrder['agents'][number], everyMs: number): Promise<void> {
+  const seen = new Set<string>()
+  for (let isFirst = true; ; ) {
+    const startedMs = performance.now()
+    const text = await targetState(port, agent)
+    if (text === null) refused += 1
+    else {
+      answered += 1
+      for (const object of JSON.parse(text) as { id: string; stack_id: string; sequence_id: number }[]) {
+        if (seen.has(object.id)) continue
+        seen.add(object.id)
+        if (!isFirst) sightings.push([object.stack_id, object.sequence_id, nowNs()])
+      }
+      if (isFirst) onReady()
+      isFirst = false
     }
-    if (isFirst) onReady()
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, everyMs - (performance.now() - startedMs))))
   }
 }
@@ -102,7 +119,7 @@ async function start({ port, agents, pollMs }: ReadersOrder): Promise<void> {
 
 for await (const line of createInterface(process.stdin)) {
   if (line === 'report') {
-    tell({ sightings, puts, cursors: Object.fromEntries(cursors) })
+    tell({ sightings, puts, answered, refused, cursors: Object.fromEntries(cursors) })
     sightings = []
   } else if (line === 'quit') process.exit(0)
   else void start(JSON.parse(line) as ReadersOrder)

@@ -91,4 +91,4 @@ async function opened(kind: 'plain' | 'tls', then: (response: ServerResponse) =>
   return { response, socket, received: () => text, requests: () => requests }
 }
 
-const parserOf = ({ socket }: ServerResponse): unknown => (socket as (Socket & { parser?: unknown }) | null)?.parser
+const parserOf = ({ socket }: ServerResponse): unknown => (socket === null ? 'no socket' : Reflect.get(socket, 'parser'))
