@@ -33,7 +33,7 @@ const packageImports: Record<string, readonly string[]> = {
   testing: ['contract', 'runtime', 'kube', 'local', 'broker', 'agent', 'pipelines', 'dataflow', 'cli'],
 }
 /** Of a program the CLI may import only what starts it. */
-const startedByCli = /^@brokkr\/(broker|agent|pipelines|dataflow)\/(main|config|commands|operator\/main|processor\/main)\.ts$/
+const startedByCli = /^@brokkr\/(broker|agent|pipelines|dataflow)\/(main|config|commands|node-flags|operator\/main|processor\/main)\.ts$/
 
 /** Inside a package: folder → folders (or files) of the same package it may import; what is not listed is free. */
 const inside: Record<string, Record<string, readonly string[]>> = {
@@ -193,4 +193,18 @@ const whole = (parts: string): string => parts.replace('|', '')
 test('no test is skipped, focused or tried again until it passes', () => {
   const pattern = new RegExp(`\\b(test|it|describe)\\.(${['skip', 'only', 'todo', 'fails', 'skipIf'].join('|')})\\b|\\bretry:\\s*[1-9]`)
   expect(sources.filter((file) => isTest(file) && pattern.test(codeOf(textOf(file))))).toEqual([])
+})
+
+test('every mutant still applies to the tree, so that it can be run', () => {
+  const patches = tracked.filter((file) => /^mutants\/.*\.patch$/.test(file))
+  expect(patches.length).toBeGreaterThan(50)
+  const stale = patches.filter((file) => {
+    try {
+      execFileSync('git', ['apply', '--check', file], { cwd: root, stdio: 'ignore' })
+      return false
+    } catch {
+      return true
+    }
+  })
+  expect(stale).toEqual([])
 })

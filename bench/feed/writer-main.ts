@@ -1,11 +1,12 @@
 // The writer: submits objects by the broker's own action or by one bare statement, at a fixed rate whatever comes back (open loop) or as fast as it goes,
-// and notes for each (stack, rev) when its commit was confirmed. NOTIFY follows the commit, one in flight, a millisecond
+// and notes for each (stack, rev) when its commit was confirmed. NOTIFY follows the commit, one in flight and a rest
 // between them, as the broker does it.
 import { randomUUID } from 'node:crypto'
 import { text as readAll } from 'node:stream/consumers'
 import { submitDeploymentObject } from '@brokkr/broker/actions/submit-deployment-object.ts'
 import { systemActor } from '@brokkr/broker/domain/actor.ts'
 import { sealedYaml } from '@brokkr/broker/domain/sealed-yaml.ts'
+import { notifyRestMs } from '@brokkr/broker/feed/listener.ts'
 import { createSeal } from '@brokkr/broker/seal.ts'
 import { openDatabase } from '@brokkr/broker/store/db.ts'
 import { keepSubscriptions } from '@brokkr/broker/webhooks/subscriptions.ts'
@@ -47,8 +48,12 @@ function notify(): void {
   notifying ??= (async () => {
     while (isOwed) {
       isOwed = false
-      await pool.query({ name: 'notify', text: `select pg_notify($1, '')`, values: [order.channel] })
-      await new Promise((resolve) => setTimeout(resolve, 1))
+      await pool.query({
+        name: 'notify',
+        text: `select set_config('synchronous_commit', 'off', true), pg_notify($1, '')`,
+        values: [order.channel],
+      })
+      await new Promise((resolve) => setTimeout(resolve, notifyRestMs))
     }
     notifying = null
   })()

@@ -85,10 +85,11 @@ async function listenUntilLost(deps: ListenerDeps, signal: AbortSignal, setUp: (
   }
 }
 
-/**
- * wakeFeed: at most one NOTIFY in flight per process; calls meanwhile share the next one, which comes a millisecond later: no reader
- * looks more often.
- */
+/** Between two NOTIFYs of one process. The first after a rest leaves at once; under load each is a transaction of its own for all
+ *  that was committed meanwhile, and no other process looks much more often. */
+export const notifyRestMs = 4
+
+/** wakeFeed: at most one NOTIFY in flight per process; calls meanwhile share the next one. */
 export function createWaker(deps: Pick<ListenerDeps, 'sql' | 'clock' | 'log' | 'channel' | 'processId' | 'onWake'>): () => void {
   let state: 'idle' | 'sending' | 'again' = 'idle'
   const send = async (): Promise<void> => {
@@ -98,7 +99,7 @@ export function createWaker(deps: Pick<ListenerDeps, 'sql' | 'clock' | 'log' | '
     } catch (error) {
       deps.log.debug('feed notify failed; the poll finds it', { error: error as Error })
     }
-    await deps.clock.sleep(1)
+    await deps.clock.sleep(notifyRestMs)
     const again = (state as string) === 'again'
     state = 'idle'
     if (again) await send()

@@ -104,10 +104,12 @@ export const sinceForAgent = rows(
   ) as c on true`,
 )
 
-/** Wakes every process that listens. A statement of its own after the commit: inside a transaction it takes an instance-wide lock. */
+/** Wakes every process that listens. A statement of its own after the commit: inside a transaction it takes an instance-wide lock. It
+ *  says nothing that must last, so its commit does not wait for the disk. */
 export const notify = count(
   'change_log.notify',
-  (p: Slots<{ channel: string; payload: string }>) => `select pg_notify(${p.channel}::text, ${p.payload}::text)`,
+  (p: Slots<{ channel: string; payload: string }>) => `
+  select set_config('synchronous_commit', 'off', true), pg_notify(${p.channel}::text, ${p.payload}::text)`,
 )
 
 /** A change of nothing, from which every process measures how long news take. */
