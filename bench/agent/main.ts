@@ -7,13 +7,15 @@ import { privateCluster } from '@brokkr/testing/kube.ts'
 import { latency } from './latency.ts'
 import { memory } from './memory.ts'
 import { throughput } from './throughput.ts'
+import { wholeWay } from './whole-way.ts'
 
 const objects = Number(process.env['BENCH_OBJECTS'] ?? 10_000)
 const rounds = Number(process.env['BENCH_ROUNDS'] ?? 3)
-const parts = (process.env['BENCH_PARTS'] ?? 'throughput,latency,memory').split(',')
+const parts = (process.env['BENCH_PARTS'] ?? 'throughput,wholeWay,latency,memory').split(',')
 const dir = mkdtempSync(join(tmpdir(), 'bench-agent-'))
 const plane = await privateCluster({ controllers: false })
 if (parts.includes('throughput')) await throughput(plane, dir, { objects, stacks: objects / 100, rounds })
+if (parts.includes('wholeWay')) await wholeWay(plane, dir, { objects, stacks: objects / 100, rounds })
 if (parts.includes('latency')) await latency(plane, Number(process.env['BENCH_SUBMISSIONS'] ?? 100))
 if (parts.includes('memory'))
   await memory(plane, dir, {

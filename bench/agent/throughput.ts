@@ -78,7 +78,7 @@ async function oneRound(plane: PrivateCluster, dir: string, caFile: string, size
   return { bare: bareFirst, bareChange, kubectl, first, again, change, againRequests, serverCpu, agentCpu }
 }
 
-async function bareLoop(
+export async function bareLoop(
   plane: PrivateCluster,
   caFile: string,
   namespace: string,

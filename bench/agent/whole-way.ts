@@ -1,0 +1,98 @@
+// The whole way of many objects: submitted to a broker, streamed to the agent as it ships, applied. From the first submission to the last
+// object in the cluster, beside the bare loop of dry runs and applies alone, interleaved on one API server.
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { openKube } from '@brokkr/kube/client.ts'
+import { loadKubeconfig } from '@brokkr/kube/kubeconfig.ts'
+import { startTestAgent } from '@brokkr/testing/agent.ts'
+import { makeAgent, makeGenerator, startTestBroker, type TestTenant } from '@brokkr/testing/broker.ts'
+import type { PrivateCluster } from '@brokkr/testing/kube.ts'
+import { agentEnv, agentFlags, bundleAgent } from '../../scripts/bundle-agent.mjs'
+import { percentile, tell } from '../figures.ts'
+import { configMapText } from '../kube/objects.ts'
+import { bareLoop } from './throughput.ts'
+
+interface Size {
+  readonly objects: number
+  readonly stacks: number
+  readonly rounds: number
+}
+
+export async function wholeWay(plane: PrivateCluster, dir: string, size: Size): Promise<void> {
+  const caFile = join(dir, 'ca.crt')
+  writeFileSync(caFile, plane.caPem)
+  const broker = await startTestBroker({ env: { BROKKR__LOG__LEVEL: 'info' } })
+  const tenant = await makeGenerator(broker)
+  const agent = await makeAgent(broker, { labels: ['bench'], generators: [tenant] })
+  const running = await startTestAgent({
+    broker,
+    agent,
+    kubeconfigPath: plane.kubeconfigPath,
+    namespace: await plane.namespace('agent'),
+    env: { BROKKR__LOG__LEVEL: 'info', BROKKR__AGENT__LEASE_SECONDS: '15', ...agentEnv },
+    program: { main: await bundleAgent(join(dir, 'bundle')), nodeFlags: agentFlags },
+  })
+  const took: Record<'ours' | 'bare' | 'oursChange' | 'bareChange', number[]> = { ours: [], bare: [], oursChange: [], bareChange: [] }
+  for (let round = 0; round < size.rounds; round++) {
+    const namespaces = { ours: await plane.namespace('ours'), bare: await plane.namespace('bare') }
+    const stackIds = await makeStacks(tenant, size.stacks, round)
+    const ours = (value: string) => secondsOfOurs(plane, tenant, { ...size, namespace: namespaces.ours, stackIds, value })
+    const bare = (value: string) => bareLoop(plane, caFile, namespaces.bare, { objects: size.objects, value })
+    took.ours.push(await ours('a'))
+    took.bare.push(await bare('a'))
+    took.oursChange.push(await ours('b'))
+    took.bareChange.push(await bare('b'))
+  }
+  const shown = (of: keyof typeof took) => {
+    const seconds = percentile(took[of], 0.5)
+    return `${seconds.toFixed(1)} s · ${(size.objects / seconds).toFixed(0)}/s`
+  }
+  const ratio = (over: keyof typeof took, under: keyof typeof took) =>
+    (percentile(took[over], 0.5) / percentile(took[under], 0.5)).toFixed(2)
+  tell(`submission of ${size.objects} in ${size.stacks} stacks → all applied`, shown('ours'))
+  tell('bare loop, dry run + apply of as many', shown('bare'))
+  tell('whole way / bare loop, first apply (bar 0.8)', ratio('bare', 'ours'))
+  tell('submission of a change of every object → all applied', shown('oursChange'))
+  tell('whole way / bare loop, change (bar 0.8)', ratio('bareChange', 'oursChange'))
+  await running.stop()
+  await broker.stop()
+}
+
+async function makeStacks(tenant: TestTenant, stacks: number, round: number): Promise<string[]> {
+  const ids: string[] = []
+  for (let n = 0; n < stacks; n++) {
+    const body = { name: `whole-${round}-${n}`, generator_id: tenant.generator.id, labels: ['bench'] }
+    ids.push((await tenant.client.createStack({ body })).id)
+  }
+  return ids
+}
+
+async function secondsOfOurs(
+  plane: PrivateCluster,
+  tenant: TestTenant,
+  given: { objects: number; namespace: string; stackIds: readonly string[]; value: string },
+): Promise<number> {
+  const { namespace, stackIds, value } = given
+  const perStack = given.objects / stackIds.length
+  const texts = stackIds.map((_, stack) =>
+    Array.from({ length: perStack }, (__, n) => configMapText(namespace, stack * perStack + n, value)).join('\n---\n'),
+  )
+  const arrived = countArrivals(plane, namespace, { objects: given.objects, value })
+  const startedMs = performance.now()
+  const submit = (id: string, stack: number) =>
+    tenant.client.createDeploymentObject({ params: { id }, body: { yaml_content: texts[stack]! } })
+  await Promise.all(stackIds.map(submit))
+  await arrived
+  return (performance.now() - startedMs) / 1000
+}
+
+/** Kept when every object has the value; a watch begins with what is there. */
+async function countArrivals(plane: PrivateCluster, namespace: string, wanted: { objects: number; value: string }): Promise<void> {
+  const kube = openKube(await loadKubeconfig({ path: plane.kubeconfigPath, env: process.env }))
+  const names = new Set<string>()
+  for await (const { object } of kube.watch({ apiVersion: 'v1', kind: 'ConfigMap' }, { namespace })) {
+    if (object.data?.['value'] === wanted.value) names.add(object.metadata.name)
+    if (names.size === wanted.objects) break
+  }
+  await kube.close()
+}
