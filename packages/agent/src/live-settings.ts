@@ -21,10 +21,13 @@ export function liveSettings(deps: { log: Log }, first: AgentConfig): LiveSettin
   const listeners = new Set<(paths: ReadonlySet<string>) => void>()
   let current = first
   let toldCold = ''
+  let taken = first
   const view = { agent: viewOf(() => current.agent), log: viewOf(() => current.log) }
   return {
     view,
     take(found) {
+      if (found === taken) return
+      taken = found
       const changed = entries.filter((entry) => !isDeepStrictEqual(valueOf(current, entry), valueOf(found, entry)))
       const cold = changed.filter(({ setting }) => !setting.hot).map(({ path }) => path)
       if (cold.length > 0 && cold.join() !== toldCold) deps.log.warn('changed settings wait for a restart', { keys: cold })

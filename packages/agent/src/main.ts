@@ -7,9 +7,9 @@ import { BadKubeconfig } from '@brokkr/kube/kube-config.ts'
 import { type Election, startElection } from '@brokkr/kube/lease.ts'
 import { jsonPage, startAdminServer } from '@brokkr/runtime/admin-server.ts'
 import { type Clock, systemClock } from '@brokkr/runtime/clock.ts'
-import { loadConfig } from '@brokkr/runtime/config.ts'
 import { ConfigError } from '@brokkr/runtime/config-error.ts'
 import { Terminal } from '@brokkr/runtime/errors.ts'
+import { followConfig } from '@brokkr/runtime/follow-config.ts'
 import { createLifecycle, type Lifecycle } from '@brokkr/runtime/lifecycle.ts'
 import { createLog, type Log } from '@brokkr/runtime/log.ts'
 import { createMetrics, type Metrics } from '@brokkr/runtime/metrics.ts'
@@ -33,8 +33,7 @@ const ignoredSections = ['broker', 'database', 'server', 'limits', 'metrics', 'p
 /** `brokkr agent`: reads the configuration, serves until a signal ends it. */
 export async function runAgent(options: { env: NodeJS.ProcessEnv; flags?: Record<string, unknown> }): Promise<void> {
   checkStart()
-  const load = () =>
-    loadConfig({ table: agentTable, env: options.env, flags: options.flags ?? {}, ignoredSections, check: checkAgentConfig })
+  const load = followConfig({ table: agentTable, env: options.env, flags: options.flags ?? {}, ignoredSections, check: checkAgentConfig })
   try {
     const config = await load()
     const { agent, log: logging } = config.value
@@ -83,7 +82,7 @@ export async function startAgent(config: AgentConfig, given: AgentDeps): Promise
   const settings = liveSettings({ log }, config)
   const { agent } = settings.view
   const { signal } = lifecycle
-  const metrics = createMetrics({ processMetrics: true })
+  const metrics = createMetrics({ processMetrics: 'calm' })
   const standing = new Standing()
   const deps = { clock, log, metrics: agentMetrics(metrics), onWaiting: (why: string) => standing.starting(why), lifecycle, standing }
   const view = { follow: (): Follow | null => null, refused: (): readonly string[] => [] }

@@ -16,7 +16,13 @@ type Open = (loop: Loop) => RunningLoop
 export function openHealth(
   deps: WorkDeps,
   open: Open,
-  { reconcile, outbox, running, onLooked }: Pick<HealthDeps, 'running' | 'onLooked'> & { reconcile: ReconcileDeps; outbox: Outbox },
+  {
+    reconcile,
+    outbox,
+    running,
+    watched,
+    onLooked,
+  }: Pick<HealthDeps, 'running' | 'watched' | 'onLooked'> & { reconcile: ReconcileDeps; outbox: Outbox },
 ): Pick<HealthLoop, 'touch' | 'unwell'> {
   const { clock, log, lifecycle, agentId, broker, kube, settings } = deps
   const { agent } = settings.view
@@ -26,6 +32,7 @@ export function openHealth(
     clock,
     log,
     running,
+    watched,
     policy: () => reconcile.settings.policy,
     send: async (reports, signal) => {
       const body = { deployment_objects: [...reports] }

@@ -1,6 +1,7 @@
 // What the agent does once it knows its cluster and who it is: follow, reconcile, watch, report. Composition only; each opening
 // registers its closing beside it, and they are closed in reverse: first nothing new comes in, last the broker hears of it.
 import type { StackId } from '@brokkr/contract/wire.ts'
+import type { Member } from '@brokkr/kube/applyset.ts'
 import type { Kube } from '@brokkr/kube/kube.ts'
 import { uniform } from '@brokkr/runtime/backoff.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
@@ -63,7 +64,9 @@ export async function startWork(deps: WorkDeps, namespace: string): Promise<Work
   let follow: Follow | null = null
   const running = () => deployments.running()
   const onLooked = (stackId: StackId) => inventory.touch(stackId)
-  const health = openHealth(deps, (loop) => open(deps, loop), { reconcile, outbox, running, onLooked })
+  let members: Pick<DriftWatch, 'seen'> | null = null
+  const watched = (member: Member) => members?.seen(member)
+  const health = openHealth(deps, (loop) => open(deps, loop), { reconcile, outbox, running, watched, onLooked })
   const onEnded = (stackId: StackId) => {
     health.touch(stackId)
     inventory.touch(stackId)
@@ -86,6 +89,7 @@ export async function startWork(deps: WorkDeps, namespace: string): Promise<Work
   const beating = heartbeatLoop({ clock, log, metrics, kube, standing, client, agentId, version, everyMs, facts })
   const heartbeat = open(deps, beating, { immediately: true })
   const drift = openDrift(deps, reconcile, deployments, onEnded)
+  members = drift
   lifecycle.onClose('deployments', () => deployments.stop())
   open(deps, resyncLoop({ deployments, drift, everyMs: () => agent.resync_interval * 1000 }))
   open(deps, verifyLoop({ deployments, everyMs: () => agent.verify_interval * 1000 }))

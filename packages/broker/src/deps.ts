@@ -20,7 +20,7 @@ export interface BrokerDeps {
   readonly hooks: Subscriptions
   /** How receivers are reached. */
   readonly webhooks: Webhooks
-  readonly wakeFeed: () => void
+  readonly wakeFeed: (stackId?: string) => void
   /** Lets go of a key in this process at once; the others learn it from the feed. */
   readonly dropCredential: (kind: 'agent' | 'generator', id: string) => void
   readonly readOverview: ReadOverview

@@ -23,6 +23,8 @@ export interface ApplySetOptions extends WriteRules {
   /** Objects of one phase in parallel. Default 8. */
   concurrency?: number | undefined
   crdWaitMs?: number | undefined
+  /** What a trial of the item found that somebody made just before; without one it is made here. */
+  tried?: ((item: ApplyItem) => Promise<Trial | undefined> | undefined) | undefined
   /** Told at once, in the order of completion: for whoever must know what stands when the signal ends everything. */
   onOutcome?: ((outcome: ApplyOutcome) => void) | undefined
 }
@@ -87,12 +89,16 @@ class Run {
 
   async #try(items: readonly ApplyItem[]): Promise<void> {
     await this.#each(items, async (item) => {
-      const trial = await this.#settled(item, async () => {
-        const found = await tryObject(this.#deps, item, this.#options)
-        return { value: found, failure: found.found === 'failure' ? found.failure : undefined }
-      })
+      const trial = (await this.#options.tried?.(item)) ?? (await this.#tryOne(item))
       this.#trials.set(item, trial)
       if (trial.found === 'failure') this.#record(item, failedOutcome(item, trial.failure))
+    })
+  }
+
+  #tryOne(item: ApplyItem): Promise<Trial> {
+    return this.#settled(item, async () => {
+      const found = await tryObject(this.#deps, item, this.#options)
+      return { value: found, failure: found.found === 'failure' ? found.failure : undefined }
     })
   }
 

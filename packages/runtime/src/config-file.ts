@@ -1,27 +1,37 @@
 // Reads a configuration file, TOML or YAML by its extension, and the small files that hold secrets. A parser's own message
 // may quote the line, which may hold a secret: only its place and first sentence are passed on.
+import { hash } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { extname } from 'node:path'
 import { parse as parseToml, TomlError } from 'smol-toml'
 import { parseDocument } from 'yaml'
 
 export type FileRead<T> = { ok: true; value: T } | { ok: false; problem: string }
+/** Told of every file that is read, with a print of what it held. */
+export type OnRead = (path: string, print: string) => void
 
 const configBytesMax = 1024 * 1024
 const secretBytesMax = 64 * 1024
 
-export async function readConfigFile(path: string): Promise<FileRead<unknown>> {
+export async function readConfigFile(path: string, onRead?: OnRead): Promise<FileRead<unknown>> {
   const parse = parserOf(path)
   if (!parse) return { ok: false, problem: `has the extension "${extname(path)}": name it .toml, .yaml, .yml or .json` }
-  const text = await readText(path, configBytesMax)
+  const text = await readText(path, configBytesMax, onRead)
   return text.ok ? parse(text.value) : text
 }
 
 /** The content without the white space around it. */
-export async function readSecretFile(path: string): Promise<FileRead<string>> {
-  const text = await readText(path, secretBytesMax)
+export async function readSecretFile(path: string, onRead?: OnRead): Promise<FileRead<string>> {
+  const text = await readText(path, secretBytesMax, onRead)
   if (!text.ok) return text
   return text.value.trim() === '' ? { ok: false, problem: 'is empty' } : { ok: true, value: text.value.trim() }
+}
+
+/** What `onRead` would be told of it now. */
+export async function printOfFile(path: string): Promise<string> {
+  let print = ''
+  await readText(path, configBytesMax, (_, found) => (print = found))
+  return print
 }
 
 type Parse = (text: string) => FileRead<unknown>
@@ -56,10 +66,15 @@ function lineOf(text: string, offset: number): number {
   return text.slice(0, offset).split('\n').length
 }
 
-async function readText(path: string, bytesMax: number): Promise<FileRead<string>> {
+/** What nearly every file fits into: they are read again and again, and room for the largest one would be taken each time. */
+const usualBytes = 16 * 1024
+
+async function readText(path: string, bytesMax: number, onRead?: OnRead): Promise<FileRead<string>> {
   try {
     await using file = await open(path, 'r')
-    const { bytesRead, buffer } = await file.read(Buffer.alloc(bytesMax + 1), 0, bytesMax + 1, 0)
+    const usual = await file.read(Buffer.allocUnsafe(usualBytes), 0, usualBytes, 0)
+    const { bytesRead, buffer } = usual.bytesRead < usualBytes ? usual : await file.read(Buffer.alloc(bytesMax + 1), 0, bytesMax + 1, 0)
+    onRead?.(path, hash('sha256', buffer.subarray(0, bytesRead)))
     if (bytesRead > bytesMax) return { ok: false, problem: `is larger than ${bytesMax} bytes` }
     return { ok: true, value: buffer.toString('utf8', 0, bytesRead) }
   } catch (error) {

@@ -2,7 +2,7 @@
 // Every problem is reported at once; nothing is half loaded, so that a reload can be refused as a whole.
 import { isDeepStrictEqual } from 'node:util'
 import { ConfigError } from './config-error.ts'
-import { readConfigFile } from './config-file.ts'
+import { type OnRead, readConfigFile } from './config-file.ts'
 import { resolveEntry } from './config-resolve.ts'
 import { type Environment, type Found, fromEnvironment, fromFlags, fromTree, type Given, merge, type Source } from './config-sources.ts'
 import { type ConfigOf, type Entry, listSettings, type Section } from './config-table.ts'
@@ -19,6 +19,8 @@ export type ConfigInput<S extends Section> = {
   ignoredSections?: readonly string[]
   /** Rules over several settings, asked when each of them is right. */
   check?: (value: ConfigOf<S>) => readonly { path: string; problem: string }[]
+  /** Told of every file that is read. */
+  onRead?: OnRead
   /** At the start of a program, not at a reload: secrets that know how are made into the files that were named for them. */
   makeMissing?: boolean
 }
@@ -36,10 +38,10 @@ export type LoadedConfig<T> = {
 export async function loadConfig<S extends Section>(input: ConfigInput<S>): Promise<LoadedConfig<ConfigOf<S>>> {
   const file = input.file ?? (input.env['BROKKR_CONFIG_FILE'] || null)
   const ignored = input.ignoredSections ?? []
-  const fromFile = await fileSource(input.table, file, ignored)
+  const fromFile = await fileSource(input.table, file, ignored, input.onRead)
   const found = merge([fromFile, fromEnvironment(input.table, input.env, ignored), fromFlags(input.table, input.flags ?? {})])
   const entries = listSettings(input.table)
-  const options = { makeMissing: input.makeMissing ?? false }
+  const options = { makeMissing: input.makeMissing ?? false, onRead: input.onRead }
   const resolved = await Promise.all(entries.map((entry) => resolveEntry(entry, found.given.filter(isFor(entry)), options)))
   const problems = [...found.problems, ...resolved.flatMap((one) => (one.ok ? [] : one.problems))]
   if (problems.length > 0) throw new ConfigError(problems)
@@ -64,9 +66,9 @@ export function diffConfig<T>(before: LoadedConfig<T>, after: LoadedConfig<T>): 
   return changed.map(([key, value]) => ({ key, oldValue: shown(before.flat.get(key)), newValue: shown(value), hot: after.hot.has(key) }))
 }
 
-async function fileSource(table: Section, file: string | null, ignored: readonly string[]): Promise<Found> {
+async function fileSource(table: Section, file: string | null, ignored: readonly string[], onRead: OnRead | undefined): Promise<Found> {
   if (file === null) return { given: [], problems: [] }
-  const read = await readConfigFile(file)
+  const read = await readConfigFile(file, onRead)
   if (read.ok) return fromTree(table, read.value, file, ignored)
   return { given: [], problems: [{ path: file, where: '', problem: read.problem }] }
 }

@@ -47,7 +47,10 @@ test('what is set before a scrape is in the scrape', async () => {
 
 test('process metrics come on request', async () => {
   expect(await createMetrics().text()).not.toContain('process_')
-  expect(await createMetrics({ processMetrics: true, prefix: 'brokkr_' }).text()).toContain('process_resident_memory_bytes')
+  for (const processMetrics of [true, 'calm'] as const)
+    expect(await createMetrics({ processMetrics, prefix: 'brokkr_' }).text()).toMatch(
+      /process_resident_memory_bytes[^]*nodejs_eventloop_lag/,
+    )
 })
 
 test('a tally counts like a histogram, in buckets that add up', async () => {

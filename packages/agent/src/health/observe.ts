@@ -14,6 +14,13 @@ export interface ObserveDeps {
   readonly kube: Kube
   readonly agentId: string
   readonly policy: Policy
+  /** A member as a watch that is there anyway shows it; undefined: it has to be asked for. */
+  readonly watched?: ((member: Member) => Watched | undefined) | undefined
+}
+export interface Watched {
+  readonly kind: Kind
+  /** `goingSince`: when its deletion began. */
+  readonly seen: { readonly uid: string; readonly goingSince: string | null }
 }
 export interface Observation {
   /** By identity key; what was listed and is not here does not exist. */
@@ -67,7 +74,9 @@ export async function observe(
   const inScope = members.filter(({ namespace }) => isInScope(namespace, deps.policy))
   for (const member of members)
     if (!isInScope(member.namespace, deps.policy)) seen.unread.set(unreadKey(member, member.namespace), 'Forbidden')
-  const places = placesOf(inScope, namespacesOf(deps.policy) === null)
+  // What is not seen there is only called missing once a list has said so.
+  const open = inScope.filter((member) => !seen.watched(member))
+  const places = placesOf(open, namespacesOf(deps.policy) === null)
   await mapBounded(places, parallel, ({ kind, namespace }) => seen.members(kind, namespace, selectorOf(labels)), signal)
   const crowded = [...new Set(inScope.filter(isWorkload).map(({ namespace }) => namespace))]
   await mapBounded(crowded, parallel, (namespace) => seen.children(namespace), signal)
@@ -99,6 +108,17 @@ class Observing implements Observation {
   constructor(deps: ObserveDeps, signal: AbortSignal) {
     this.#deps = deps
     this.#signal = signal
+  }
+
+  /** Of what has no state of its own, a watch of metadata shows all there is to judge. */
+  watched(member: Member): boolean {
+    const found = passive.has(groupKindText(member)) ? this.#deps.watched?.(member) : undefined
+    if (found === undefined || found.seen.uid !== member.uid) return false
+    const { name, namespace, uid } = member
+    const { goingSince } = found.seen
+    const metadata = { name, namespace, uid, ...(goingSince === null ? {} : { deletionTimestamp: goingSince }) }
+    this.objects.set(identityKey(member), projectPresence({ ...found.kind, metadata }))
+    return true
   }
 
   async members(kind: GroupKind, namespace: string, labelSelector: string): Promise<void> {

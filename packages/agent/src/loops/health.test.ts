@@ -9,9 +9,9 @@ import { nodes } from '@brokkr/testing/nodes.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type AgentWorld, manifest, startAgentWorld } from '../test-parts/agent-world.ts'
-import { objectId, put } from '../test-parts/frames.ts'
+import { objectId, put, stackId } from '../test-parts/frames.ts'
 import { configMap, deployment, type ReconcileWorld, reconcileWorld } from '../test-parts/reconcile-world.ts'
-import { type HealthLoop, healthLoop } from './health.ts'
+import { type HealthDeps, type HealthLoop, healthLoop } from './health.ts'
 
 let at: Awaited<ReturnType<typeof cluster>>
 let world: ReconcileWorld
@@ -36,9 +36,10 @@ beforeEach(async () => {
 })
 afterEach(() => agent.stop())
 
-const loopOn = (kube: Kube): HealthLoop =>
+const loopOn = (kube: Kube, watched?: HealthDeps['watched']): HealthLoop =>
   healthLoop({
     kube,
+    watched,
     agentId: world.agentId as never,
     policy: () => agent.deps.settings.policy,
     clock,
@@ -168,6 +169,31 @@ test('the same health is told once, a broker that was away is told later, a miss
       ],
     },
   })
+})
+
+test('what has no state of its own is judged by the watch that is there anyway; only what it does not show is asked for', async () => {
+  await applied(configMap(namespace, 'a'), configMap(namespace, 'b', {}, { finalizers: ['brokkr.io/test'] }))
+  const { kube, members } = agent.deps
+  const lists: string[] = []
+  const pages: Kube['pages'] = (kind, options) => {
+    lists.push(kind.kind)
+    return kube.pages(kind, options)
+  }
+  let hidden = ''
+  health = loopOn({ ...kube, pages }, (member) => (member.name === hidden ? undefined : agent.drift.seen(member)))
+  await waitFor('the watch to show both', () => members.membersOf(stackId(1)).every((member) => agent.drift.seen(member)))
+  expect(await look()).toMatchObject({ status: 'healthy' })
+  expect(lists).toEqual([])
+  hidden = 'a'
+  await look()
+  expect(lists).toEqual(['ConfigMap'])
+  hidden = ''
+  const b = { apiVersion: 'v1', kind: 'ConfigMap', namespace, name: 'b' }
+  await world.kube.delete(b)
+  const report = await becomes('degraded')
+  expect(report.summary).toMatchObject({ conditions: ['Terminating'], progressing: true })
+  expect(lists).toEqual(['ConfigMap'])
+  await world.kube.patch(b, { type: 'merge', body: { metadata: { finalizers: null } } })
 })
 
 test('[X33] health looks at nothing outside of the allowed namespaces', async () => {

@@ -71,7 +71,7 @@ export function healthLoop(deps: HealthDeps): HealthLoop {
   async function look(stackIds: ReadonlySet<StackId> | null, signal: AbortSignal): Promise<{ known: Known; report: HealthReport }[]> {
     const running = deps.running().filter(({ stackId }) => stackIds === null || stackIds.has(stackId))
     const only = running.length === 1 ? (running[0]?.stackId ?? null) : null
-    const observing = { kube: deps.kube, agentId: deps.agentId, policy: deps.policy() }
+    const observing = { kube: deps.kube, agentId: deps.agentId, policy: deps.policy(), watched: deps.watched }
     const members = running.flatMap((stack) => stack.members)
     const observed = await observe(observing, members, only, signal)
     return running.flatMap(({ stackId, objectId, members: own }) => {

@@ -33,7 +33,8 @@ export async function applyOwned(
   const first = await applyObjects(deps, items, options)
   const contested = first.outcomes.map((outcome, index) => (isContested(outcome, items[index]) ? index : -1)).filter((index) => index >= 0)
   const others = first.outcomes.filter((outcome, index) => outcome.action === 'failed' && !contested.includes(index))
-  if (contested.length > 0 && others.length === 0) return applySettled(deps, items, contested, rules, options, first)
+  if (contested.length > 0 && others.length === 0)
+    return applySettled(deps, items, contested, rules, { ...options, tried: undefined }, first)
   return { report: first, problems: problemsOf(first) }
 }
 

@@ -8,8 +8,8 @@ import { mapBounded } from '@brokkr/runtime/concurrency.ts'
 import { applyOwned, type OwnedItem, type OwnedReport } from './apply-owned.ts'
 import { type ApplyTask, isInForce, stateOf } from './apply-task.ts'
 import type { ReconcileDeps } from './deps.ts'
-import type { DesiredObject, DesiredRules } from './desired.ts'
 import type { EarlyList } from './early-list.ts'
+import type { EarlyTrials } from './early-trials.ts'
 import { basisAfter, isSameSet, presentMembers, unseenLeft } from './inventory.ts'
 import { type ListedMembers, listInScope } from './list-in-scope.ts'
 import { EARLIER_MANAGERS, FIELD_MANAGER, stableLabels } from './marks.ts'
@@ -20,18 +20,17 @@ import { guardPrune, heldMessage } from './prune-guard.ts'
 import { pruneMembers, pruneProblems } from './prune-members.ts'
 import { revisionChanges } from './revision-changes.ts'
 import { type StackParent, withNotes } from './stack-parents.ts'
-import type { Tenant } from './tenants.ts'
 import { uuid7 } from './uuid7.ts'
 import { type FieldChange, goneChange, verifyMember } from './verify.ts'
+import type { Wanted } from './wanted.ts'
 import { warningsOf } from './warnings.ts'
+import { writeRules } from './write-rules.ts'
 
 /** What was settled before the first request about a member. */
-export interface Settled {
+export interface Settled extends Wanted {
   readonly parent: StackParent
   readonly early: EarlyList
-  readonly desired: readonly DesiredObject[]
-  readonly places: Pick<DesiredRules, 'scope' | 'defaultNamespace'>
-  readonly tenant: Tenant | null
+  readonly trials: EarlyTrials
 }
 
 export class Attempt {
@@ -79,8 +78,9 @@ export class Attempt {
   async #verify(plan: Plan): Promise<{ same: ReadonlySet<Step>; changes: FieldChange[] }> {
     const steps = plan.steps.filter((step): step is VerifyStep => step.do === 'verify')
     await this.#release(steps)
-    const { applyConcurrency } = this.#deps.settings
-    const found = await mapBounded(steps, applyConcurrency, (step) => verifyMember(this.#deps, step, this.#rules()), this.#signal)
+    const { settings } = this.#deps
+    const rules = writeRules(settings, this.#signal)
+    const found = await mapBounded(steps, settings.applyConcurrency, (step) => verifyMember(this.#deps, step, rules), this.#signal)
     for (const [index, result] of found.entries())
       if (result.is === 'same') this.#deps.clean.mark(steps[index]?.desired.key ?? '', result.uid, result.resourceVersion)
     const gone = plan.steps.filter((step) => step.do === 'create' && step.isGone)
@@ -120,7 +120,10 @@ export class Attempt {
 
   async #apply(steps: readonly Extract<Step, { item: unknown }>[]): Promise<OwnedReport> {
     const { settings, agentId, clean, metrics } = this.#deps
-    await this.#release(steps.filter((step) => step.do === 'update'))
+    const updates = steps.filter((step) => step.do === 'update')
+    // A trial that was made before fields are let go tells of another write.
+    const isReleasing = updates.some(({ release }) => release.length > 0)
+    await this.#release(updates)
     const items = steps.map((step): OwnedItem => ({ ...step.item, existing: step.desired.object }))
     const rules = {
       agentId,
@@ -130,7 +133,8 @@ export class Attempt {
       isLeaving: this.#task.isLeaving,
     }
     const applied = await applyOwned(this.#deps, items, rules, {
-      ...this.#rules(),
+      ...writeRules(settings, this.#signal),
+      tried: isReleasing ? undefined : this.#settled.trials,
       dryRun: settings.dryRun,
       concurrency: settings.applyConcurrency,
       crdWaitMs: settings.crdWaitMs,
@@ -141,11 +145,6 @@ export class Attempt {
       if (key && uid && resourceVersion) clean.mark(key, uid, resourceVersion)
     }
     return applied
-  }
-
-  #rules() {
-    const { fieldValidation } = this.#deps.settings
-    return { fieldManager: FIELD_MANAGER, migrateFrom: EARLIER_MANAGERS, fieldValidation, signal: this.#signal }
   }
 
   async #prune(plan: Plan, done: Done): Promise<Outcome> {

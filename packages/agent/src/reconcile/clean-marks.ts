@@ -14,6 +14,8 @@ export interface Seen {
   readonly print: string
   /** Somebody wrote after our last apply. */
   readonly isTouched: boolean
+  /** Since when it is on its way out. */
+  readonly goingSince: string | null
 }
 interface Mark {
   readonly uid: string
@@ -21,14 +23,20 @@ interface Mark {
   readonly print: string | null
 }
 
+interface Settled {
+  readonly revision: string
+  readonly hashes: ReadonlyMap<string, string>
+}
+const noHashes: ReadonlyMap<string, string> = new Map()
+
 export class CleanMarks {
   readonly #marks = new Map<string, Mark>()
   readonly #seen = new Map<string, Seen>()
-  readonly #settled = new Map<string, string>()
+  readonly #settled = new Map<string, Settled>()
 
-  /** This process found the whole stack as this revision wants it. */
-  settle(stackId: string, revision: string): void {
-    this.#settled.set(stackId, revision)
+  /** This process found the whole stack as this revision wants it; `hashes`: of its members by key, as far as they are worth keeping. */
+  settle(stackId: string, revision: string, hashes: ReadonlyMap<string, string> = noHashes): void {
+    this.#settled.set(stackId, { revision, hashes })
   }
 
   unsettle(stackId: string): void {
@@ -40,7 +48,12 @@ export class CleanMarks {
   }
 
   isSettled(stackId: string, revision: string): boolean {
-    return this.#settled.get(stackId) === revision
+    return this.#settled.get(stackId)?.revision === revision
+  }
+
+  /** What the members of a settled stack were last wanted to be. */
+  hashesOf(stackId: string): ReadonlyMap<string, string> {
+    return this.#settled.get(stackId)?.hashes ?? noHashes
   }
 
   /** The member is as it should be in this version, by our own write or by a dry run. */
@@ -88,7 +101,14 @@ export function seenOf(object: KubeObject): Seen {
   const { uid = '', resourceVersion = '', generation, deletionTimestamp, labels, annotations } = object.metadata
   const entries = (object.metadata.managedFields ?? []).filter((entry) => entry.subresource !== 'status')
   const print = hash('sha256', JSON.stringify([uid, generation, deletionTimestamp, labels, annotations, entries]), 'base64url')
-  return { key: identityKey(identityOf(object)), uid, version: versionOf(resourceVersion), print, isTouched: isTouched(object, entries) }
+  return {
+    key: identityKey(identityOf(object)),
+    uid,
+    version: versionOf(resourceVersion),
+    print,
+    isTouched: isTouched(object, entries),
+    goingSince: deletionTimestamp ?? null,
+  }
 }
 
 /** Times are whole seconds, so a write in the same second as ours counts as later. */

@@ -1,9 +1,10 @@
 // Watches the members of all stacks, metadata alone, one watch per kind in use, and tells which member another hand may have
 // changed or taken away. It decides nothing: whoever is told looks again, and a dry run says whether anything differs.
+import type { Member } from '@brokkr/kube/applyset.ts'
 import { type Informer, startInformer } from '@brokkr/kube/informer.ts'
 import type { Change } from '@brokkr/kube/informer-cache.ts'
 import type { Kube } from '@brokkr/kube/kube.ts'
-import { apiVersionOf, type GroupKind, groupKindText, selectorOf } from '@brokkr/kube/object.ts'
+import { apiVersionOf, type GroupKind, groupKindText, type Kind, nameKey, selectorOf } from '@brokkr/kube/object.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import { errorText } from '@brokkr/runtime/errors.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
@@ -28,8 +29,12 @@ export interface DriftWatch {
   resume(stackId: string): void
   /** Starts watches that could not start before, as for a kind that was not served. */
   refresh(): void
+  /** The member as its watch shows it right now; undefined: it does not, so whoever must know has to ask. */
+  seen(member: Member): { readonly kind: Kind; readonly seen: Seen } | undefined
   stop(): Promise<void>
 }
+/** The server says something about once a minute, if only that nothing has changed. */
+const contactMs = 90_000
 
 export function startDriftWatch(deps: DriftDeps, agentId: string, onSuspect: (stackId: string, key: string) => void): DriftWatch {
   const watch = new Watch(deps, agentId, onSuspect)
@@ -77,6 +82,14 @@ class Watch implements DriftWatch {
       this.#informers.delete(name)
       void informer.stop()
     }
+  }
+
+  seen(member: Member): { readonly kind: Kind; readonly seen: Seen } | undefined {
+    const kind = groupKindText(member)
+    const informer = this.#informers.get(`${kind} `) ?? this.#informers.get(`${kind} ${member.namespace}`)
+    if (!informer?.synced || informer.lastError !== undefined || informer.contactAgeMs > contactMs) return undefined
+    const seen = informer.get(nameKey(member))
+    return seen && { kind: informer.kind, seen }
   }
 
   async stop(): Promise<void> {

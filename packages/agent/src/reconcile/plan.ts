@@ -86,12 +86,17 @@ function stepOf(desired: DesiredObject, live: KubeObject | undefined, member: Me
   const uid = live.metadata.uid
   if (isTerminating(live)) return { do: 'hold', desired, uid, reason: 'terminating' }
   if (isUntouched(desired, live, member, input)) return { do: 'unchanged', desired, uid }
-  const replace = desired.object.metadata.annotations?.[REPLACE] === 'true'
-  const item = { object: desired.object, force: true, ...(replace ? { replace } : {}) }
+  const item = updateItem(desired)
   // Lists are walked by what the manifest says stands in them: the metadata at hand does not tell.
   const release = heldPaths({ ...desired.uncut, metadata: live.metadata }, [FIELD_MANAGER, ...EARLIER_MANAGERS], desired.ignored)
   const isWanted = input.isInForce || live.metadata.annotations?.[HASH_ANNOTATION] === desired.hash
   return { do: isWanted ? 'verify' : 'update', desired, item, live, release }
+}
+
+/** How an object that stands and is ours is written. */
+export function updateItem({ object }: DesiredObject): ApplyItem {
+  const replace = object.metadata.annotations?.[REPLACE] === 'true'
+  return { object, force: true, ...(replace ? { replace } : {}) }
 }
 
 /** By its marks, or, where somebody took them off, by being the very object that we wrote down. */

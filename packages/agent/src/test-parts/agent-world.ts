@@ -109,6 +109,7 @@ export async function startAgentWorld(world: ReconcileWorld, options: AgentOptio
       ),
     event: (type: string, is: (event: NewAgentEvent) => boolean = () => true) =>
       waitFor(`event ${type}`, () => events(type).find(is), { limitMs: 60_000, onTimeout: () => JSON.stringify(history.slice(-5)) }),
+    drift,
     metricsText: () => numbers.text(),
     drifts: async (result: string) =>
       Number(/\S+$/.exec((await numbers.text()).split('\n').find((line) => line.includes(`drift_total{result="${result}"}`)) ?? '0')?.[0]),

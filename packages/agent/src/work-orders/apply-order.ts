@@ -6,8 +6,8 @@ import { inPhases } from '@brokkr/kube/order.ts'
 import { API_RETRY, retrying } from '@brokkr/kube/retry.ts'
 import { denied, grantsNeeded, refuse } from '../policy.ts'
 import { placedObjects, readObjects } from '../reconcile/desired.ts'
-import { scopesOf } from '../reconcile/execute.ts'
 import { OWNER_LABEL } from '../reconcile/marks.ts'
+import { scopesOf } from '../reconcile/wanted.ts'
 import { ATTEMPT_LABEL, failed, OPERATIONS_MANAGER, ORDER_LABEL, type Order, type OrderDeps, type OrderResult } from './order.ts'
 
 /** Orders are of no generator, so what they may write beyond ordinary objects is granted to them under this name. */

@@ -26,7 +26,7 @@ export interface Rollback {
 }
 
 export async function rollbackStack(
-  deps: { sql: Sql; seal: Seal; hooks: Subscriptions; wakeFeed: () => void },
+  deps: { sql: Sql; seal: Seal; hooks: Subscriptions; wakeFeed: (stackId?: string) => void },
   input: Rollback,
 ): Promise<DeploymentObject> {
   const { stackId, by } = input
@@ -52,7 +52,7 @@ export async function rollbackStack(
     await enqueue(sql, deps.hooks, [deploymentCreated(row)])
     return objectOf(row, yamlContent)
   })
-  deps.wakeFeed()
+  deps.wakeFeed(input.stackId)
   return made
 }
 

@@ -25,7 +25,7 @@ export interface NewObject {
 }
 
 export async function submitDeploymentObject(
-  deps: { sql: Sql; seal: Seal; hooks: Subscriptions; wakeFeed: () => void },
+  deps: { sql: Sql; seal: Seal; hooks: Subscriptions; wakeFeed: (stackId?: string) => void },
   input: NewObject,
 ): Promise<DeploymentObject> {
   const object = await deps.sql.begin(async (sql) => {
@@ -45,7 +45,7 @@ export async function submitDeploymentObject(
     await enqueue(sql, deps.hooks, [deploymentCreated(row)])
     return row
   })
-  deps.wakeFeed()
+  deps.wakeFeed(input.stackId)
   return objectOf(object, input.yamlContent)
 }
 

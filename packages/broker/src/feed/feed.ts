@@ -57,8 +57,8 @@ export interface FeedDeps {
   readonly onTask: (kind: string) => void
 }
 export interface Feed {
-  /** After a commit: wakes our own reader and every other process. */
-  readonly wake: () => void
+  /** After a commit, of this stack if it is of one: wakes our own reader and every other process. */
+  readonly wake: (stackId?: string) => void
   /** Grants may be cached only while the feed is read; null: it is, else why not. */
   trouble(): 'starting' | 'stale' | 'not primary' | null
   readonly readCursor: (text: string) => Cursor | null
@@ -140,7 +140,7 @@ export function startFeed(deps: FeedDeps): Feed {
     log,
     channel,
     processId,
-    onWake: reader.wake,
+    onWake: () => reader.wake(),
     testEveryMs: testEvery * 1000,
     testLimitMs: testLimit * 1000,
   })

@@ -8,7 +8,8 @@ import * as wanted from '../store/wanted.ts'
 export type StackState = Pick<
   wanted.StackState,
   'stack_id' | 'stack_name' | 'rev' | 'drift' | 'object_id' | 'sequence_id' | 'is_deletion_marker' | 'yaml_checksum' | 'yaml_bytes'
->
+> &
+  Partial<Pick<wanted.LoadedState, 'yaml_sealed'>>
 /** One line of a stream, ended by a line feed; its type beside it, so that nobody has to read it again. */
 export interface WireFrame {
   readonly type: Frame['type']
@@ -59,14 +60,17 @@ export function* pagesOf<S extends StackState>(
   if (page.length > 0) yield page
 }
 
-/** Loads the content of a page and makes one put (or skip) per stack. */
+/** Loads what is not here yet of a page's content, and makes one put (or skip) per stack. */
 export async function putFrames(
   deps: { sql: Sql; seal: Seal; content: ContentLimits },
   states: readonly StackState[],
 ): Promise<Map<string, StackFrame>> {
-  const ids = states.filter((state) => isInline(state, deps.content.inlineBytes)).map((state) => state.object_id!)
+  const sealed = new Map<string, Buffer>()
+  for (const { object_id, yaml_sealed } of states) if (object_id !== null && yaml_sealed) sealed.set(object_id, yaml_sealed)
+  const inline = states.filter((state) => isInline(state, deps.content.inlineBytes))
+  const ids = inline.map((state) => state.object_id!).filter((id) => !sealed.has(id))
   const rows = ids.length === 0 ? [] : await wanted.contentOf(deps.sql, { ids })
-  const sealed = new Map(rows.map((row) => [row.id, row.yaml_sealed]))
+  for (const row of rows) sealed.set(row.id, row.yaml_sealed)
   return new Map(states.map((state) => [state.stack_id, stackFrame(deps, state, sealed)]))
 }
 

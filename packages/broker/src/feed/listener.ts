@@ -90,7 +90,9 @@ async function listenUntilLost(deps: ListenerDeps, signal: AbortSignal, setUp: (
 export const notifyRestMs = 4
 
 /** wakeFeed: at most one NOTIFY in flight per process; calls meanwhile share the next one. */
-export function createWaker(deps: Pick<ListenerDeps, 'sql' | 'clock' | 'log' | 'channel' | 'processId' | 'onWake'>): () => void {
+export function createWaker(
+  deps: Pick<ListenerDeps, 'sql' | 'clock' | 'log' | 'channel' | 'processId'> & { readonly onWake: (stackId?: string) => void },
+): (stackId?: string) => void {
   let state: 'idle' | 'sending' | 'again' = 'idle'
   const send = async (): Promise<void> => {
     state = 'sending'
@@ -104,8 +106,8 @@ export function createWaker(deps: Pick<ListenerDeps, 'sql' | 'clock' | 'log' | '
     state = 'idle'
     if (again) await send()
   }
-  return () => {
-    deps.onWake()
+  return (stackId) => {
+    deps.onWake(stackId)
     if (state === 'idle') void send()
     else state = 'again'
   }

@@ -19,7 +19,10 @@ export interface Publisher {
   readonly nextBatch: number
   /** Hands a started stream over: its noted stacks are loaded with the next batch, and from then on it is live. */
   adopt(stream: AgentStream): void
-  publish(rows: readonly ChangeRow[], read: Published): Promise<void>
+  /** Loads, of stacks that were just changed, those that somebody here follows. */
+  load(sql: Sql, stackIds: ReadonlySet<string>): Promise<wanted.LoadedState[]> | null
+  /** `loaded`: what was read of these stacks after the rows were, so that it need not be read again. */
+  publish(rows: readonly ChangeRow[], read: Published, loaded?: readonly wanted.LoadedState[]): Promise<void>
 }
 export interface Published {
   readonly cursor: Snapshot
@@ -63,7 +66,11 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     adopt: (stream) => {
       waiting.push(stream)
     },
-    publish: async (rows, read) => {
+    load: (sql, stackIds) => {
+      const followed = stackIds.size > loadedMax ? [] : [...stackIds].filter((id) => deps.registry.of(scopeKey('stack', id)).size > 0)
+      return followed.length === 0 ? null : wanted.statesWithContent(sql, { stack_ids: followed, inline_bytes: deps.content.inlineBytes })
+    },
+    publish: async (rows, read, loaded = []) => {
       // One synchronous step: a stream that starts now either finds the batch in the ring or is subscribed already.
       const matched = match(deps, rows)
       if (rows.length > 0) deps.ring.append({ number: nextBatch++, at: read.atMs, rows, cursor: read.cursor })
@@ -72,7 +79,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       for (const stream of adopted) takeOver(stream, matched)
       const touched = () => new Set([...matched.pairs.keys(), ...matched.looks.keys(), ...followersOf(deps, matched.stacks), ...adopted])
       try {
-        await deliver(deps, matched)
+        await deliver(deps, matched, loaded)
       } catch (error) {
         for (const stream of touched()) stream.flush()
         // The cursor stays where it was, so these rows come again; what streams noted must come again with them.
@@ -127,12 +134,20 @@ function putBack(stream: AgentStream, matched: Matched): void {
   stream.state = 'starting'
 }
 
-async function deliver(deps: PublisherDeps, matched: Matched): Promise<void> {
+/** More at once are worth a read of their own, by pages. */
+const loadedMax = 4
+
+async function deliver(deps: PublisherDeps, matched: Matched, loaded: readonly wanted.LoadedState[]): Promise<void> {
   // Subscribed before the load: a change that commits after the load then finds its way as a later row.
   for (const [stream, stackIds] of matched.pairs) for (const id of stackIds) deps.registry.subscribe(stream, scopeKey('stack', id))
-  const stackIds = new Set([...matched.stacks, ...[...matched.pairs.values()].flatMap((ids) => [...ids])])
+  const paired = new Set([...matched.pairs.values()].flatMap((ids) => [...ids]))
+  // What is followed only from now on must be loaded from now on.
+  const ahead = loaded.filter(({ stack_id }) => matched.stacks.has(stack_id) && !paired.has(stack_id))
+  const stackIds = new Set([...matched.stacks, ...paired])
+  for (const { stack_id } of ahead) stackIds.delete(stack_id)
   const live = await livePairs(deps.sql, matched.pairs)
-  const states = stackIds.size === 0 ? [] : await wanted.statesOf(deps.sql, { stack_ids: [...stackIds] })
+  const open = stackIds.size === 0 ? [] : await wanted.statesOf(deps.sql, { stack_ids: [...stackIds] })
+  const states = [...ahead, ...open]
   await resubscribeMarks(
     deps,
     [...matched.looks].flatMap(([stream, looks]) => (looks.has('agent') ? [stream] : [])),

@@ -6,8 +6,9 @@ import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
 import type pg from 'pg'
 import * as changeLog from '../store/change-log.ts'
-import { sqlOn } from '../store/db.ts'
+import { oneTripOn, sqlOn } from '../store/db.ts'
 import * as feedState from '../store/feed-state.ts'
+import type { LoadedState } from '../store/wanted.ts'
 import { parseSnapshot, printCursor, probesOf, type Snapshot } from './cursor.ts'
 import type { Publisher } from './publish.ts'
 
@@ -24,7 +25,8 @@ export interface FeedView {
   readonly floorAgeSeconds: number | null
 }
 export interface FeedReader {
-  readonly wake: () => void
+  /** A stack of which it is known that it was changed is read along with the rows that say so. */
+  readonly wake: (stackId?: string) => void
   /** The history is doubted: a new epoch with the next poll, whatever the database says of itself. */
   readonly doubt: () => void
   /** null until the first poll. */
@@ -65,16 +67,21 @@ export function startReader(deps: ReaderDeps): FeedReader {
   let isDoubted = false
   let wakeSleeper: () => void = () => undefined
 
-  const wake = () => {
+  let changed = new Set<string>()
+
+  const wake = (stackId?: string) => {
     isWoken = true
+    if (stackId !== undefined) changed.add(stackId)
     wakeSleeper()
   }
   const done = (async () => {
     while (!stopping.signal.aborted) {
       const byTimer = !isWoken
       const wasDoubted: boolean = isDoubted
+      const ofStacks = changed
       isWoken = false
       isDoubted = false
+      changed = new Set()
       try {
         const isNew = client === null
         client ??= await connectOrFail(deps, () => (client = null))
@@ -84,7 +91,7 @@ export function startReader(deps: ReaderDeps): FeedReader {
         // A standby that is one no longer was promoted under our eyes.
         const checks = isNew || wasDoubted || isDue || view?.isStandby === true
         const adopt = (begun: FeedView) => (view = begun)
-        const polled = await pollOnce(deps, client, { before: view, checks, isDoubted: wasDoubted, adopt })
+        const polled = await pollOnce(deps, client, { before: view, checks, isDoubted: wasDoubted, changed: ofStacks, adopt })
         if (checks) checkedAtMs = startedMs
         if (polled === 'backwards') {
           // Time went back without any other sign: the next poll makes an epoch of it.
@@ -144,6 +151,7 @@ interface Poll {
   readonly before: FeedView | null
   readonly checks: boolean
   readonly isDoubted: boolean
+  readonly changed: ReadonlySet<string>
   /** Another history begins: this is what is known of it from now on. */
   readonly adopt: (view: FeedView) => void
 }
@@ -154,7 +162,7 @@ async function pollOnce(deps: ReaderDeps, client: pg.Client, poll: Poll): Promis
   const known = before === null || poll.checks ? await checkHistory(deps, sql, poll) : before
   // The first poll reads no rows: nobody follows yet, and every stream starts with a read of its own.
   const from = before === null || before.epoch !== known.epoch ? null : before.cursor
-  const read = from === null ? await currentSnapshot(sql) : await readSince(client, from)
+  const read = from === null ? await currentSnapshot(sql) : await readSince(deps, client, from, poll.changed)
   // Renewed since history was last looked at: told as such, before the floor that came with it looks like a clean-up.
   if (read.epoch !== known.epoch) return pollOnce(deps, client, { ...poll, checks: true })
   if (from !== null && !read.standby && read.cursor.xmax < from.xmax) return 'backwards'
@@ -173,7 +181,7 @@ async function pollOnce(deps: ReaderDeps, client: pg.Client, poll: Poll): Promis
   }
   if (read.standby) return { view, rows: 0 }
   if (from === null || isGone) deps.onBegin(read.cursor)
-  await deps.publisher.publish(read.rows, { cursor: read.cursor, cursorText: view.cursorText, atMs: polledAtMs })
+  await deps.publisher.publish(read.rows, { cursor: read.cursor, cursorText: view.cursorText, atMs: polledAtMs }, read.loaded)
   return { view, rows: read.rows.length }
 }
 
@@ -197,6 +205,8 @@ interface Read {
   readonly standby: boolean
   readonly epoch: string
   readonly floorXid: bigint
+  /** Read after the rows, by the same connection. */
+  readonly loaded: readonly LoadedState[]
 }
 
 const nothing = { xmax: String(2n ** 63n - 1n), in_flight: [] }
@@ -205,10 +215,15 @@ async function currentSnapshot(sql: ReturnType<typeof sqlOn>): Promise<Read> {
   return readOf(await changeLog.poll(sql, nothing))
 }
 
-async function readSince(client: pg.Client, from: Snapshot): Promise<Read> {
+async function readSince(deps: ReaderDeps, client: pg.Client, from: Snapshot, changed: ReadonlySet<string>): Promise<Read> {
   const probes = probesOf(from)
-  const rows = await changeLog.poll(sqlOn(client), probes)
-  return rows.length > changeLog.pollRowsMax ? readPaged(client, probes) : readOf(rows)
+  const { sql, leave } = oneTripOn(client)
+  const polling = changeLog.poll(sql, probes)
+  // What cannot be loaded here is loaded in its place.
+  const loading = deps.publisher.load(sql, changed)?.catch(() => [])
+  leave()
+  const rows = await polling
+  return rows.length > changeLog.pollRowsMax ? readPaged(client, probes) : { ...readOf(rows), loaded: (await loading) ?? [] }
 }
 
 /** A batch too large for one statement is paged inside one snapshot: there is no cursor inside it. */
@@ -237,5 +252,6 @@ function readOf(rows: Awaited<ReturnType<typeof changeLog.poll>>): Read {
     standby: first.standby,
     epoch: first.epoch,
     floorXid: BigInt(first.floor_xid),
+    loaded: [],
   }
 }

@@ -1,7 +1,7 @@
 import { emptyDatabase, type TestDatabase } from '@brokkr/testing/postgres.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { afterEach, beforeAll, expect, test } from 'vitest'
-import { type Database, openDatabase } from './db.ts'
+import { type Database, oneTripOn, openDatabase } from './db.ts'
 
 let db: TestDatabase
 const opened: Database[] = []
@@ -83,4 +83,31 @@ test('when their connection breaks, each of them is told, and the next has a new
   expect(await ends).toEqual(['57P01', 'gone', 'gone'])
   await holder.end()
   expect(await endOf(divide(sql, 12))).toBe(1)
+})
+
+test('on a connection of its own a trip is carried out in the order given, and one that fails takes nobody with it', async () => {
+  const client = await open().connect()
+  const trip = (by: readonly unknown[]) => {
+    const { sql, leave } = oneTripOn(client)
+    const ends = by.map((each) =>
+      endOf(sql.query({ name: 'later', text: 'select 12 / $1::int as n, pg_sleep(0.01), clock_timestamp() as at', values: [each] })),
+    )
+    leave()
+    return Promise.all(ends)
+  }
+  // The first time the connection does not know the statement yet.
+  for (const _ of ['first', 'second']) expect(await trip([1, 0, 4])).toEqual([12, '22012', 3])
+  const { sql, leave } = oneTripOn(client)
+  const times = [1, 2, 3].map(async (by) => {
+    const { rows } = await sql.query({
+      name: 'later',
+      text: 'select 12 / $1::int as n, pg_sleep(0.01), clock_timestamp() as at',
+      values: [by],
+    })
+    return (rows[0] as { at: string }).at
+  })
+  leave()
+  const at = await Promise.all(times)
+  expect(at).toEqual(at.toSorted())
+  await client.end()
 })

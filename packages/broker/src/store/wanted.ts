@@ -35,6 +35,19 @@ export const statesOf = rows(
   from stacks s ${wantedObject} where s.id = any(${p.stack_ids}::uuid[])`,
 )
 
+const LoadedState = z.object({ ...identity, is_deleted: z.boolean(), yaml_sealed: z.instanceof(Buffer).nullable() })
+/** With its content, where that is small enough to travel inside a frame. */
+export type LoadedState = z.output<typeof LoadedState>
+
+export const statesWithContent = rows(
+  'wanted.statesWithContent',
+  LoadedState,
+  (p: Slots<{ stack_ids: string[]; inline_bytes: number }>) => `
+  select ${columns}, s.deleted_at is not null as is_deleted,
+         (select c.yaml_sealed from deployment_objects c where c.id = o.id and o.yaml_bytes <= ${p.inline_bytes}::int) as yaml_sealed
+  from stacks s ${wantedObject} where s.id = any(${p.stack_ids}::uuid[])`,
+)
+
 const Listed = z.object({
   cursor: z.string(),
   is_current: z.boolean(),
