@@ -7,11 +7,13 @@ import { KubeError } from './api-error.ts'
 import { calmConnector } from './calm-socket.ts'
 import type { Credentials, TlsFacts } from './credentials.ts'
 import type { KubeConfig } from './kube-config.ts'
+import { createListConnections, type ListConnections } from './list-connections.ts'
 
-/** Calls and watches have connections of their own, because they are read differently. */
+/** Calls, watches and lists have connections of their own, because they are read differently. */
 export interface Agents {
   calls: Agent
   watches: Agent
+  lists: ListConnections
 }
 
 export interface Connections {
@@ -34,7 +36,7 @@ export function createConnections(deps: { config: KubeConfig; credentials: Crede
     if (closed) throw new KubeError(`${deps.config.server}: the client is closed`, { reason: 'Unreachable' })
     checkedAtMs = deps.clock.monotonicMs()
     if (current && sameFacts(current.facts, facts)) return current.agents
-    for (const agent of Object.values(current?.agents ?? {}) as Agent[]) agent.close().catch(() => undefined)
+    if (current) leave(current.agents)
     current = { agents: newAgents(deps.config, facts), facts }
     return current.agents
   }
@@ -53,9 +55,16 @@ export function createConnections(deps: { config: KubeConfig; credentials: Crede
     },
     async close() {
       closed = true
+      current?.agents.lists.destroy()
       await Promise.all([current?.agents.calls.destroy(), current?.agents.watches.destroy()])
     },
   }
+}
+
+/** What is under way on them goes on. */
+function leave({ calls, watches, lists }: Agents): void {
+  for (const agent of [calls, watches]) agent.close().catch(() => undefined)
+  lists.close()
 }
 
 const sameFacts = (a: TlsFacts, b: TlsFacts): boolean => a.ca === b.ca && a.cert === b.cert && a.key === b.key
@@ -72,5 +81,6 @@ function newAgents(config: KubeConfig, facts: TlsFacts): Agents {
   return {
     calls: new Agent({ ...options, connect: { timeout: 10_000, keepAlive: true, keepAliveInitialDelay: 15_000, ...tls } }),
     watches: new Agent({ ...options, connect: calmConnector(tls) as unknown as buildConnector.connector }),
+    lists: createListConnections(config.server, tls),
   }
 }
