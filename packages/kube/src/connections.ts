@@ -1,19 +1,16 @@
 // The connections to one API server. TLS material may change while we run: the next request then goes over new connections, and
 // running watches keep theirs until they end by themselves.
 import type { Clock } from '@brokkr/runtime/clock.ts'
-import type { buildConnector } from 'undici'
 import Agent from 'undici/lib/dispatcher/agent.js'
 import { KubeError } from './api-error.ts'
-import { calmConnector } from './calm-socket.ts'
 import type { Credentials, TlsFacts } from './credentials.ts'
 import type { KubeConfig } from './kube-config.ts'
-import { createListConnections, type ListConnections } from './list-connections.ts'
+import { createStreamConnections, type StreamConnections } from './stream-connections.ts'
 
-/** Calls, watches and lists have connections of their own, because they are read differently. */
+/** Calls have connections of their own, because they are read differently. */
 export interface Agents {
   calls: Agent
-  watches: Agent
-  lists: ListConnections
+  streams: StreamConnections
 }
 
 export interface Connections {
@@ -55,16 +52,16 @@ export function createConnections(deps: { config: KubeConfig; credentials: Crede
     },
     async close() {
       closed = true
-      current?.agents.lists.destroy()
-      await Promise.all([current?.agents.calls.destroy(), current?.agents.watches.destroy()])
+      current?.agents.streams.destroy()
+      await current?.agents.calls.destroy()
     },
   }
 }
 
 /** What is under way on them goes on. */
-function leave({ calls, watches, lists }: Agents): void {
-  for (const agent of [calls, watches]) agent.close().catch(() => undefined)
-  lists.close()
+function leave({ calls, streams }: Agents): void {
+  calls.close().catch(() => undefined)
+  streams.close()
 }
 
 const sameFacts = (a: TlsFacts, b: TlsFacts): boolean => a.ca === b.ca && a.cert === b.cert && a.key === b.key
@@ -80,7 +77,6 @@ function newAgents(config: KubeConfig, facts: TlsFacts): Agents {
   }
   return {
     calls: new Agent({ ...options, connect: { timeout: 10_000, keepAlive: true, keepAliveInitialDelay: 15_000, ...tls } }),
-    watches: new Agent({ ...options, connect: calmConnector(tls) as unknown as buildConnector.connector }),
-    lists: createListConnections(config.server, tls),
+    streams: createStreamConnections(config.server, tls),
   }
 }

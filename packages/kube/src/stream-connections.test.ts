@@ -10,7 +10,7 @@ import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { Body } from './body.ts'
 import type { Kube } from './kube.ts'
-import { createListConnections } from './list-connections.ts'
+import { createStreamConnections } from './stream-connections.ts'
 import { openClosing } from './test-parts/open-test-kube.ts'
 import { newCa, newLeaf, strangeServer } from './test-parts/strange-server.ts'
 
@@ -93,10 +93,10 @@ test('an answer that nobody takes holds the server up, and nothing of it is lost
     for (; written < 512; written++) yield Buffer.alloc(128 * 1024, 'x')
   }
   const { config, ca } = await strangeServer((_request, response) => void Readable.from(parts()).pipe(response.writeHead(200)))
-  const connections = createListConnections(config.server, { ca: ca.cert })
+  const connections = createStreamConnections(config.server, { ca: ca.cert })
   onTestFinished(() => connections.destroy())
   const body = new Body()
-  connections.dispatch({ origin: config.server, path: '/', method: 'GET', headers: {} }, body)
+  connections.list({ origin: config.server, path: '/', method: 'GET', headers: {} }, body)
   await body.head
   let last = 0
   await waitFor('the server to be held up', () => {
