@@ -6,10 +6,17 @@ import type { Answer } from './answer-error.ts'
 /** So much is gathered before the server has to wait. */
 const PENDING_BYTES_MAX = 1024 * 1024
 
+/** What is asked of the connection that a body comes over. */
+export interface Flow {
+  abort(reason: Error): void
+  pause(): void
+  resume(): void
+}
+
 export class Body implements Dispatcher.DispatchHandler {
   readonly head: Promise<{ status: number; headers: Answer['headers'] }>
   readonly #head = Promise.withResolvers<{ status: number; headers: Answer['headers'] }>()
-  #controller: Dispatcher.DispatchController | undefined
+  #flow: Flow | undefined
   #chunks: Buffer[] = []
   #bytes = 0
   #ended = false
@@ -27,7 +34,7 @@ export class Body implements Dispatcher.DispatchHandler {
     if (this.#chunks.length === 0) return this.#failure ? Promise.reject(this.#failure) : undefined
     const chunks = this.#chunks
     this.#chunks = []
-    if (this.#bytes > PENDING_BYTES_MAX) this.#controller?.resume()
+    if (this.#bytes > PENDING_BYTES_MAX) this.#flow?.resume()
     this.#bytes = 0
     return chunks
   }
@@ -41,24 +48,24 @@ export class Body implements Dispatcher.DispatchHandler {
     if (this.#ended) return
     this.#chunks = []
     this.#end(reason)
-    this.#controller?.abort(reason)
+    this.#flow?.abort(reason)
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller
-    if (this.#failure) controller.abort(this.#failure)
+  onRequestStart(flow: Flow): void {
+    this.#flow = flow
+    if (this.#failure) flow.abort(this.#failure)
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: Answer['headers']): void {
+  onResponseStart(_flow: Flow, status: number, headers: Answer['headers']): void {
     this.#head.resolve({ status, headers })
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(flow: Flow, chunk: Buffer): void {
     if (this.#ended) return // given up: what is still on its way is nobody's
     this.#chunks.push(chunk)
     const before = this.#bytes
     this.#bytes += chunk.length
-    if (before <= PENDING_BYTES_MAX && this.#bytes > PENDING_BYTES_MAX) controller.pause()
+    if (before <= PENDING_BYTES_MAX && this.#bytes > PENDING_BYTES_MAX) flow.pause()
     this.#wakeUp()
   }
 
@@ -66,7 +73,7 @@ export class Body implements Dispatcher.DispatchHandler {
     this.#end(undefined)
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+  onResponseError(_flow: Flow, error: Error): void {
     this.#end(error)
   }
 

@@ -18,8 +18,8 @@ export interface Address {
   port: string
 }
 
-/** For undici, which asks it for a connection and does everything else. */
-export function calmConnector(tls: ConnectionOptions): (to: Address, done: (error: Error | null, socket: Duplex | null) => void) => void {
+/** For a client that does everything else. What is given may still be connecting; `done` is told when it is. */
+export function calmConnector(tls: ConnectionOptions): (to: Address, done: (error: Error | null, socket?: Duplex) => void) => CalmSocket {
   return (to, done) => {
     const calm = new CalmSocket((onread) => open(to, tls, onread))
     const timer = setTimeout(() => {
@@ -28,10 +28,14 @@ export function calmConnector(tls: ConnectionOptions): (to: Address, done: (erro
     const settle = (error: Error | null): void => {
       clearTimeout(timer)
       calm.off('error', settle)
-      done(error, error ? null : calm)
+      if (error) done(error)
+      else done(null, calm)
     }
     calm.once('error', settle)
+    // Whoever it is handed to listens as well, but not at once, and an error that nobody hears ends the process.
+    calm.on('error', () => undefined)
     calm.inner.once(to.protocol === 'https:' ? 'secureConnect' : 'connect', () => settle(null))
+    return calm
   }
 }
 

@@ -1,17 +1,16 @@
 // The connections to one API server. TLS material may change while we run: the next request then goes over new connections, and
 // running watches keep theirs until they end by themselves.
 import type { Clock } from '@brokkr/runtime/clock.ts'
-import type { buildConnector } from 'undici'
 import Agent from 'undici/lib/dispatcher/agent.js'
 import { KubeError } from './api-error.ts'
-import { calmConnector } from './calm-socket.ts'
 import type { Credentials, TlsFacts } from './credentials.ts'
 import type { KubeConfig } from './kube-config.ts'
+import { createStreamConnections, type StreamConnections } from './stream-connections.ts'
 
-/** Calls and watches have connections of their own, because they are read differently. */
+/** Calls have connections of their own, because they are read differently. */
 export interface Agents {
   calls: Agent
-  watches: Agent
+  streams: StreamConnections
 }
 
 export interface Connections {
@@ -34,7 +33,7 @@ export function createConnections(deps: { config: KubeConfig; credentials: Crede
     if (closed) throw new KubeError(`${deps.config.server}: the client is closed`, { reason: 'Unreachable' })
     checkedAtMs = deps.clock.monotonicMs()
     if (current && sameFacts(current.facts, facts)) return current.agents
-    for (const agent of Object.values(current?.agents ?? {}) as Agent[]) agent.close().catch(() => undefined)
+    if (current) leave(current.agents)
     current = { agents: newAgents(deps.config, facts), facts }
     return current.agents
   }
@@ -53,9 +52,16 @@ export function createConnections(deps: { config: KubeConfig; credentials: Crede
     },
     async close() {
       closed = true
-      await Promise.all([current?.agents.calls.destroy(), current?.agents.watches.destroy()])
+      current?.agents.streams.destroy()
+      await current?.agents.calls.destroy()
     },
   }
+}
+
+/** What is under way on them goes on. */
+function leave({ calls, streams }: Agents): void {
+  calls.close().catch(() => undefined)
+  streams.close()
 }
 
 const sameFacts = (a: TlsFacts, b: TlsFacts): boolean => a.ca === b.ca && a.cert === b.cert && a.key === b.key
@@ -71,6 +77,6 @@ function newAgents(config: KubeConfig, facts: TlsFacts): Agents {
   }
   return {
     calls: new Agent({ ...options, connect: { timeout: 10_000, keepAlive: true, keepAliveInitialDelay: 15_000, ...tls } }),
-    watches: new Agent({ ...options, connect: calmConnector(tls) as unknown as buildConnector.connector }),
+    streams: createStreamConnections(config.server, tls),
   }
 }

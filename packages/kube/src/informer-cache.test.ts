@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type Change, InformerCache } from './informer-cache.ts'
+import { type Change, forEachChange, InformerCache } from './informer-cache.ts'
 import type { KubeObject } from './object.ts'
 
 const objectOf = (name: string, uid: string, resourceVersion: string): KubeObject => ({
@@ -40,7 +40,9 @@ test('after any history of events and lists, handlers believe exactly what is th
         else {
           const fresh = cache.newList()
           for (const item of news.objects) cache.fill(fresh, item)
-          believe(model, cache.replaceAll(fresh))
+          const changes: Change<string>[] = []
+          forEachChange(cache.replaceAll(fresh), fresh, (change) => changes.push(change))
+          believe(model, changes)
         }
         expect(new Map(cache.entries())).toEqual(model)
       }

@@ -55,11 +55,11 @@ export class InformerCache<T> {
     return known ? [{ type: 'deleted', key, value: this.#project(object) }] : []
   }
 
-  /** A complete new list takes the place of everything, at once; what changed by it is found out while somebody asks. */
-  replaceAll(fresh: Map<string, Entry<T>>): Iterable<Change<T>> {
+  /** A complete new list takes the place of everything, at once. Gives what was there before. */
+  replaceAll(fresh: Map<string, Entry<T>>): Map<string, Entry<T>> {
     const before = this.#entries
     this.#entries = fresh
-    return differences(before, fresh)
+    return before
   }
 
   newList(): Map<string, Entry<T>> {
@@ -72,14 +72,18 @@ export class InformerCache<T> {
   }
 }
 
-function* differences<T>(before: Map<string, Entry<T>>, fresh: Map<string, Entry<T>>): Generator<Change<T>> {
-  for (const [key, { value }] of before) if (!fresh.has(key)) yield { type: 'deleted', key, value }
-  for (const [key, now] of fresh) {
+/** What a new list changed, one after the other. Not a generator: told of its first list, which is large, a process has compiled little
+ *  yet, and what goes on between the steps of one then takes longer than all the rest. */
+export function forEachChange<T>(before: Map<string, Entry<T>>, now: Map<string, Entry<T>>, tell: (change: Change<T>) => void): void {
+  before.forEach(({ value }, key) => {
+    if (!now.has(key)) tell({ type: 'deleted', key, value })
+  })
+  now.forEach((entry, key) => {
     const known = before.get(key)
     // The first list is nothing but this.
-    if (!known) yield { type: 'added', key, value: now.value }
-    else yield* changesOf(key, known, now)
-  }
+    if (!known) tell({ type: 'added', key, value: entry.value })
+    else for (const change of changesOf(key, known, entry)) tell(change)
+  })
 }
 
 function changesOf<T>(key: string, known: Entry<T> | undefined, now: Entry<T>): Change<T>[] {

@@ -8,7 +8,7 @@ import { type BackoffPolicy, backoffDelayMs, uniform } from '@brokkr/runtime/bac
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
 import { KubeError } from './api-error.ts'
-import { type Change, InformerCache } from './informer-cache.ts'
+import { type Change, forEachChange, InformerCache } from './informer-cache.ts'
 import { type AfterFailure, afterFailure } from './informer-decision.ts'
 import type { CallOptions, Kube, Selection, WatchEvent } from './kube.ts'
 import { type Kind, type KubeObject, nameKey } from './object.ts'
@@ -209,11 +209,11 @@ export class Informer<T> {
   }
 
   #complete(fresh: ReturnType<InformerCache<T>['newList']>, position: string): void {
-    const changes = this.#cache.replaceAll(fresh)
+    const before = this.#cache.replaceAll(fresh)
     this.#position = position
     this.#synced = true
     this.#lists++
-    this.#tellAll(changes)
+    if (this.#handlers.size > 0) forEachChange(before, fresh, (change) => this.#tellEach(change))
     this.#firstList.resolve()
   }
 
@@ -242,9 +242,12 @@ export class Informer<T> {
     this.#lastError = undefined
   }
 
-  #tellAll(changes: Iterable<Change<T>>): void {
-    if (this.#handlers.size === 0) return
-    for (const change of changes) for (const handler of this.#handlers) this.#tell(handler, change)
+  #tellAll(changes: Change<T>[]): void {
+    for (const change of changes) this.#tellEach(change)
+  }
+
+  #tellEach(change: Change<T>): void {
+    for (const handler of this.#handlers) this.#tell(handler, change)
   }
 
   #tell(handler: (change: Change<T>) => void, change: Change<T>): void {

@@ -11,6 +11,7 @@ import { type Deadline, startDeadline } from './deadline.ts'
 import { createExchanges } from './exchange.ts'
 import type { Gate } from './gate.ts'
 import type { Impersonation, KubeConfig } from './kube-config.ts'
+import type { StreamCall } from './stream-connections.ts'
 import { isPacked, unpack } from './unpack.ts'
 
 export interface Send {
@@ -68,7 +69,7 @@ export function createTransport(deps: TransportDeps, options: TransportOptions):
   const exchanges = createExchanges(deps.signal)
 
   /** Everything that is known before the bytes leave. */
-  async function prepare(request: Send): Promise<{ agents: Agents; call: Dispatcher.DispatchOptions }> {
+  async function prepare(request: Send): Promise<{ agents: Agents; call: StreamCall & Dispatcher.DispatchOptions }> {
     const [agents, token] = await Promise.all([connections.agents(), deps.credentials.token()])
     request.guard?.()
     const call = {
@@ -154,8 +155,8 @@ export function createTransport(deps: TransportDeps, options: TransportOptions):
     if (deadline.signal.aborted) abort()
     else {
       deadline.signal.addEventListener('abort', abort, { once: true })
-      const agent = request.ends ? agents.calls : agents.watches
-      agent.dispatch(call, body)
+      if (request.ends) agents.streams.list(call, body)
+      else agents.streams.watch(call, body)
     }
     return { ...(await body.head), body }
   }
