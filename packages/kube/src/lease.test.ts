@@ -48,14 +48,7 @@ test('of three candidates with clocks hours apart one leads, and when it stops t
 
 test('a leader that is cut off stops believing before another one takes over, and its guard keeps writes back', async () => {
   const namespace = await at.namespace()
-  const proxy = await startFaultProxy({ target: { host: '127.0.0.1', port: Number(new URL(at.url).port) } })
-  onTestFinished(() => proxy.close())
-  const through = openClosing({
-    server: `https://127.0.0.1:${proxy.port}`,
-    namespace: 'default',
-    ca: { pem: at.caPem },
-    token: { kind: 'value', value: at.token },
-  })
+  const { proxy, kube: through } = await proxied()
   const first = stand(namespace, 'first', { kube: through })
   const term = await first.whenHeld()
   const second = stand(namespace, 'second')
@@ -72,6 +65,29 @@ test('a leader that is cut off stops believing before another one takes over, an
   expect((await first.whenHeld()).epoch).toBeGreaterThan(next.epoch)
   expect(both).toEqual([])
 })
+
+test('a term that runs out is not told as taken by whoever held the lease before it', async () => {
+  const namespace = await at.namespace()
+  const [one, two] = [await proxied(), await proxied()]
+  const before = stand(namespace, 'before', { kube: one.kube })
+  await before.whenHeld()
+  const after = stand(namespace, 'after', { kube: two.kube })
+  await waitFor('the rival to be seen', () => after.rival === 'before')
+  one.proxy.halfOpen()
+  const term = await after.whenHeld()
+  two.proxy.halfOpen()
+  await waitFor('the term to run out', () => term.signal.aborted)
+  expect([after.held(), after.rival]).toEqual([false, null])
+})
+
+/** A client whose way to the API server can be broken. */
+async function proxied() {
+  const proxy = await startFaultProxy({ target: { host: '127.0.0.1', port: Number(new URL(at.url).port) } })
+  onTestFinished(() => proxy.close())
+  const { caPem, token } = at
+  const server = `https://127.0.0.1:${proxy.port}`
+  return { proxy, kube: openClosing({ server, namespace: 'default', ca: { pem: caPem }, token: { kind: 'value', value: token } }) }
+}
 
 test('a lease taken away by hand is noticed at the next renewal; one that carries our own name is taken at once', async () => {
   const namespace = await at.namespace()

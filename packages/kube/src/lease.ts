@@ -182,6 +182,8 @@ class Candidate implements Election {
       throw error
     }
     this.#fence.believe(sent)
+    // Whoever had it before us is nobody's rival now: a term that later runs out has not been taken by him.
+    this.#rival = null
     this.#begin(this.#live)
     return this.#times.renewEveryMs
   }
