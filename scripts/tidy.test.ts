@@ -33,7 +33,7 @@ const packageImports: Record<string, readonly string[]> = {
   testing: ['contract', 'runtime', 'kube', 'local', 'broker', 'agent', 'pipelines', 'dataflow', 'cli'],
 }
 /** Of a program the CLI may import only what starts it. */
-const startedByCli = /^@brokkr\/(broker|agent|pipelines|dataflow)\/(main|config|commands|node-flags|operator\/main|processor\/main)\.ts$/
+const startedByCli = /^@brokkr\/(broker|agent|pipelines|dataflow)\/(main|config|commands|operator\/main|processor\/main)\.ts$/
 
 /** Inside a package: folder → folders (or files) of the same package it may import; what is not listed is free. */
 const inside: Record<string, Record<string, readonly string[]>> = {

@@ -1,7 +1,6 @@
 // Those who are measured, as processes: our broker from its bundle with shipped defaults, and the bare one on the same database.
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import { brokerFlags } from '@brokkr/broker/node-flags.ts'
 import { makePak } from '@brokkr/contract/pak.ts'
 import { freePort } from '@brokkr/local/free-ports.ts'
 import { logLine, type ProgramProcess, startProgram } from '@brokkr/testing/program.ts'
@@ -29,7 +28,6 @@ export async function prepareOurs(): Promise<Ours> {
       const program = await startProgram({
         name: 'broker',
         main,
-        nodeFlags: brokerFlags,
         env: {
           DATABASE_URL: databaseUrl,
           BROKKR__SERVER__PORT: String(port),
@@ -50,7 +48,7 @@ export async function prepareOurs(): Promise<Ours> {
 export async function startBare(databaseUrl: string): Promise<Server> {
   const port = await freePort()
   const main = join(import.meta.dirname, '../bare/broker.ts')
-  const program = await startProgram({ name: 'bare', main, nodeFlags: brokerFlags, args: [databaseUrl, String(port)], env: {} })
+  const program = await startProgram({ name: 'bare', main, args: [databaseUrl, String(port)], env: {} })
   await waitFor('the bare server is ready', () => program.text().includes('ready'))
   return Object.assign(program, { port, readyMs: 0 })
 }

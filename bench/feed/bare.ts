@@ -16,7 +16,6 @@ export async function startBare(databaseUrl: string, encryptionKey: string): Pro
   const program = await startProgram({
     name: 'bare',
     main: join(import.meta.dirname, '../bare/feed.ts'),
-    nodeFlags: ['--max-semi-space-size=8'],
     args,
     env: {},
   })

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=8
+#!/usr/bin/env node
 import type { ProcessorFlags, ReplayFlags } from '@brokkr/dataflow/processor/main.ts'
 // brokkr …: every program is a subcommand. Commands are loaded when they are used, so that `--help` stays quick.
 import { Command } from 'commander'

@@ -1,6 +1,5 @@
 // The broker of a local installation as a supervised process: loopback, its settings by environment, keys by file.
 import { request } from 'node:http'
-import { brokerFlags } from '@brokkr/broker/node-flags.ts'
 import { freePort } from '@brokkr/local/free-ports.ts'
 import { CliError } from '../output.ts'
 import type { Keys } from './keys.ts'
@@ -27,7 +26,7 @@ export async function startBrokerProgram(
     })
   await supervisor.start({
     name: 'broker',
-    ...programOf('broker', brokerFlags),
+    ...programOf('broker'),
     env: {
       DATABASE_URL: given.databaseUrl,
       BROKKR__SERVER__PORT: String(port),
