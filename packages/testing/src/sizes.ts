@@ -16,7 +16,7 @@ const table = {
   'Q1.budgetMs': { test: 90_000, proof: null },
   'Q3.seededAwaits': { test: 40, proof: null },
   'A31.seededAwaits': { test: 40, proof: null },
-  'A31.more': { test: 0, proof: 20 },
+  'A31.more': { test: 1, proof: 20 },
   'A54.seededAwaits': { test: 40, proof: null },
   'Q7.cases': { test: 100, proof: 10_000 },
   'Q8.inputs': { test: 200, proof: null },
