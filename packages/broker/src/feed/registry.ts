@@ -54,7 +54,7 @@ export class Registry<Follower extends object> {
     return [...this.#scopes.keys()]
   }
 
-  /** In no order that matters, without a copy: for those who change nothing here. */
+  /** Without a copy. A follower that ends meanwhile may take itself out: a map goes on behind what was deleted. */
   followers(): Iterable<Follower> {
     return this.#scopes.keys()
   }
