@@ -117,6 +117,25 @@ test.each([
   }
 })
 
+test('what an agent with a share of all stacks should run is led by indexes too', async () => {
+  await client.query('begin')
+  try {
+    await client.query(`
+      truncate agent_targets, agent_stack_status;
+      insert into agent_targets (id, agent_id, stack_id, explicit)
+        select gen_random_uuid(), pg_temp.id('c', a), pg_temp.id('b', n * 100 + a), true from generate_series(1, 50) a, generate_series(1, 199) n;
+      insert into agent_stack_status (agent_id, stack_id, epoch, rev, phase, code)
+        select agent_id, stack_id, gen_random_uuid(), 1, 'applied', null from agent_targets;
+      analyze agent_targets; analyze agent_stack_status`)
+    for (const { statement } of [store.targetState.list, store.wanted.listForAgent]) {
+      const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Plan }[] }>(`explain (generic_plan, format json) ${statement.text}`)
+      expect(largeScans(rows[0]!['QUERY PLAN'][0]!.Plan), statement.name).toEqual([])
+    }
+  } finally {
+    await client.query('rollback')
+  }
+})
+
 const largeScans = (plan: Plan): (string | undefined)[] =>
   nodes(plan)
     .filter((node) => node['Node Type'] === 'Seq Scan' && large.has(node['Relation Name'] ?? ''))

@@ -1,6 +1,7 @@
 // What a polling agent is told: the wanted object of each of its stacks, and the markers of deleted stacks it has not removed yet.
 import { z } from 'zod'
 import { rows, type Slots } from './sql.ts'
+import { stackOf } from './stack-of.ts'
 
 const Item = z.object({
   stack_name: z.string(),
@@ -32,9 +33,9 @@ export const list = rows(
   Item,
   (p: Slots<{ agent_id: string; only_new: boolean }>) => `
   select w.* from (
-    select ${columns} from agent_targets t join stacks s on s.id = t.stack_id and s.deleted_at is null ${head} where t.agent_id = ${p.agent_id}::uuid
+    select ${columns} from agent_targets t ${stackOf('t.stack_id', 'and deleted_at is null')} ${head} where t.agent_id = ${p.agent_id}::uuid
     union all
-    select ${columns} from agent_stack_status a join stacks s on s.id = a.stack_id ${head}
+    select ${columns} from agent_stack_status a ${stackOf('a.stack_id')} ${head}
     where a.agent_id = ${p.agent_id}::uuid and a.phase <> 'removed' and o.is_deletion_marker
       and not exists (select from agent_targets t where t.agent_id = a.agent_id and t.stack_id = a.stack_id)
   ) w

@@ -4,6 +4,7 @@ import { DeploymentObjectId, StackId } from '@brokkr/contract/wire.ts'
 import { z } from 'zod'
 import { inHistory } from './feed-state.ts'
 import { one, rows, type Slots } from './sql.ts'
+import { stackOf } from './stack-of.ts'
 
 const identity = {
   stack_id: StackId,
@@ -63,11 +64,11 @@ export const listForAgent = rows(
   (p: Slots<{ agent_id: string; epoch: string }>) => `
   select pg_current_snapshot()::text as cursor, ${inHistory(p.epoch)} as is_current, c.* from (values (1)) as one left join (
     select 'wanted' as kind, ${columns}, false as is_deleted
-    from agent_targets t join stacks s on s.id = t.stack_id and s.deleted_at is null ${wantedObject}
+    from agent_targets t ${stackOf('t.stack_id', 'and deleted_at is null')} ${wantedObject}
     where t.agent_id = ${p.agent_id}::uuid
     union all
     select 'removal', s.id, s.name, s.last_sequence, s.drift, o.id, o.sequence_id, o.is_deletion_marker, o.yaml_checksum, o.yaml_bytes, s.deleted_at is not null
-    from agent_stack_status a join stacks s on s.id = a.stack_id ${wantedObject}
+    from agent_stack_status a ${stackOf('a.stack_id')} ${wantedObject}
     where a.agent_id = ${p.agent_id}::uuid and a.phase <> 'removed'
       and not exists (select from agent_targets t where t.agent_id = a.agent_id and t.stack_id = a.stack_id)
   ) as c on true
