@@ -7,6 +7,7 @@ import type { BrokerConfig } from './config.ts'
 import type { ManifestWork } from './domain/manifest-job.ts'
 import type { Feed } from './feed/feed.ts'
 import type { SessionCookie } from './http/session-cookie.ts'
+import type { RevisionTexts } from './revision-texts.ts'
 import type { Seal } from './seal.ts'
 import type { Sql } from './store/sql.ts'
 import type { Webhooks } from './webhooks/open-webhooks.ts'
@@ -15,6 +16,7 @@ import type { Subscriptions } from './webhooks/subscriptions.ts'
 export interface BrokerDeps {
   readonly sql: Sql
   readonly seal: Seal
+  readonly texts: RevisionTexts
   readonly feed: Feed
   /** Who is told of what actions do. */
   readonly hooks: Subscriptions

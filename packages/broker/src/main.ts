@@ -34,6 +34,7 @@ import { guardKeyFile } from './key-file.ts'
 import { createManifestWork } from './manifest-work.ts'
 import { openPool, openStore } from './open-store.ts'
 import { createReadiness } from './readiness.ts'
+import { createRevisionTexts } from './revision-texts.ts'
 import { watchSampleKeys } from './sample-key-watch.ts'
 import * as adminRole from './store/admin-role.ts'
 import * as agentInvites from './store/agent-invites.ts'
@@ -138,10 +139,11 @@ export async function startBroker(settings: LoadedConfig<BrokerConfig>, { log, o
     const snapshotSql = openPool(config, { poolSize: config.feed.snapshot_connections, log })
     onClose('snapshot connections', () => snapshotSql.close())
     const hooks = keepSubscriptions({ isTrusted: () => feed.trouble() === null, metrics })
+    const texts = createRevisionTexts(seal)
     const feed = startFeed({
       database,
       snapshotSql,
-      seal,
+      texts,
       clock,
       log,
       metrics,
@@ -201,6 +203,7 @@ export async function startBroker(settings: LoadedConfig<BrokerConfig>, { log, o
       manifests,
       sql: database,
       seal,
+      texts,
       feed,
       hooks,
       webhooks,

@@ -9,7 +9,7 @@ import type { Log } from '@brokkr/runtime/log.ts'
 import { startLoop } from '@brokkr/runtime/loop.ts'
 import type { Metrics } from '@brokkr/runtime/metrics.ts'
 import { feedChannel } from '../domain/feed-channel.ts'
-import type { Seal } from '../seal.ts'
+import type { RevisionTexts } from '../revision-texts.ts'
 import type { ChangeRow } from '../store/change-log.ts'
 import type { Database } from '../store/db.ts'
 import * as feedState from '../store/feed-state.ts'
@@ -40,7 +40,7 @@ export interface FeedDeps {
   readonly database: Database
   /** Connections of their own for snapshots. */
   readonly snapshotSql: Sql
-  readonly seal: Seal
+  readonly texts: RevisionTexts
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
@@ -95,7 +95,7 @@ export function startFeed(deps: FeedDeps): Feed {
   const publisher = createPublisher({
     sql: database,
     clock,
-    seal: deps.seal,
+    texts: deps.texts,
     log,
     registry,
     ring,
@@ -166,7 +166,7 @@ export function startFeed(deps: FeedDeps): Feed {
   const opening: OpenDeps = {
     sql: database,
     snapshotSql: deps.snapshotSql,
-    seal: deps.seal,
+    texts: deps.texts,
     publisher,
     registry,
     ring,

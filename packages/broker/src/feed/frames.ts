@@ -1,9 +1,8 @@
 // Frames as bytes: a stack's state is serialised once and the buffer is shared by every stream that follows it.
 import type { Frame } from '@brokkr/contract/stream.ts'
-import { sealedYaml } from '../domain/sealed-yaml.ts'
-import type { Seal } from '../seal.ts'
+import type { RevisionTexts } from '../revision-texts.ts'
 import type { Sql } from '../store/sql.ts'
-import * as wanted from '../store/wanted.ts'
+import type * as wanted from '../store/wanted.ts'
 
 export type StackState = Pick<
   wanted.StackState,
@@ -62,31 +61,30 @@ export function* pagesOf<S extends StackState>(
 
 /** Loads what is not here yet of a page's content, and makes one put (or skip) per stack. */
 export async function putFrames(
-  deps: { sql: Sql; seal: Seal; content: ContentLimits },
+  { sql, texts, content }: { sql: Sql; texts: RevisionTexts; content: ContentLimits },
   states: readonly StackState[],
 ): Promise<Map<string, StackFrame>> {
-  const sealed = new Map<string, Buffer>()
-  for (const { object_id, yaml_sealed } of states) if (object_id !== null && yaml_sealed) sealed.set(object_id, yaml_sealed)
-  const inline = states.filter((state) => isInline(state, deps.content.inlineBytes))
-  const ids = inline.map((state) => state.object_id!).filter((id) => !sealed.has(id))
-  const rows = ids.length === 0 ? [] : await wanted.contentOf(deps.sql, { ids })
-  for (const row of rows) sealed.set(row.id, row.yaml_sealed)
-  return new Map(states.map((state) => [state.stack_id, stackFrame(deps, state, sealed)]))
+  const missing = states.filter((state) => !state.yaml_sealed && isInline(state, content.inlineBytes))
+  const loaded = await texts.load(
+    sql,
+    missing.map((state) => state.object_id!),
+  )
+  const textOf = ({ object_id, yaml_sealed }: StackState): string | null =>
+    yaml_sealed ? openOrNull(texts, object_id!, yaml_sealed) : (loaded.get(object_id!) ?? null)
+  return new Map(states.map((state) => [state.stack_id, stackFrame(content, state, textOf)]))
 }
 
 const isInline = ({ object_id, yaml_bytes }: StackState, inlineBytes: number): boolean =>
   object_id !== null && yaml_bytes !== null && yaml_bytes <= inlineBytes
 
-function stackFrame(deps: { seal: Seal; content: ContentLimits }, state: StackState, sealed: ReadonlyMap<string, Buffer>): StackFrame {
-  const frame = putFrame(deps, state, sealed)
+type TextOf = (state: StackState) => string | null
+
+function stackFrame(content: ContentLimits, state: StackState, textOf: TextOf): StackFrame {
+  const frame = putFrame(content, state, textOf)
   return { ...wireFrame(frame), skip: frame.type === 'skip' ? frame : null }
 }
 
-function putFrame(
-  { seal, content }: { seal: Seal; content: ContentLimits },
-  state: StackState,
-  sealed: ReadonlyMap<string, Buffer>,
-): Extract<Frame, { type: 'put' | 'skip' }> {
+function putFrame(content: ContentLimits, state: StackState, textOf: TextOf): Extract<Frame, { type: 'put' | 'skip' }> {
   const { stack_id, stack_name, rev, drift, object_id } = state
   const head = { type: 'put', stack_id, stack_name, rev, drift } as const
   if (object_id === null) return { ...head, object: null }
@@ -101,7 +99,7 @@ function putFrame(
   }
   if (!isInline(state, content.inlineBytes))
     return { ...head, object: { ...object, content_url: `/api/v1/deployment-objects/${object_id}` } }
-  const text = openOrNull(seal, object_id, sealed.get(object_id))
+  const text = textOf(state)
   if (text === null) return skipFrame(state, 'unreadable', 'the stored content is gone or cannot be opened with any key of the ring')
   return { ...head, object: { ...object, yaml_content: text } }
 }
@@ -116,9 +114,9 @@ const skipFrame = (state: StackState, code: 'too_large' | 'unreadable', message:
   message,
 })
 
-function openOrNull(seal: Seal, id: string, content: Buffer | undefined): string | null {
+function openOrNull(texts: RevisionTexts, id: string, sealed: Buffer): string | null {
   try {
-    return content === undefined ? null : seal.open(sealedYaml(id), content)
+    return texts.open(id, sealed)
   } catch {
     return null // told to the agent as a skip; the rest of the batch goes on
   }

@@ -13,7 +13,7 @@ beforeAll(async () => {
 /** How often the pool was asked for the state or the content of stacks. */
 async function loads(): Promise<number> {
   const text = await (await fetch(`${world.broker.url}/metrics`)).text()
-  const counts = text.matchAll(/^brokkr_db_query_duration_seconds_count\{name="wanted\.(?:statesOf|contentOf)"\} (\d+)/gm)
+  const counts = text.matchAll(/^brokkr_db_query_duration_seconds_count\{name="(?:wanted\.statesOf|target_state\.sealedOf)"\} (\d+)/gm)
   return [...counts].reduce((sum, [, count]) => sum + Number(count), 0)
 }
 

@@ -2,7 +2,7 @@
 // state, never on the content of a row, and a failure before the frames are queued leaves the cursor where it was.
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
-import type { Seal } from '../seal.ts'
+import type { RevisionTexts } from '../revision-texts.ts'
 import type { ChangeRow } from '../store/change-log.ts'
 import type { Sql } from '../store/sql.ts'
 import * as wanted from '../store/wanted.ts'
@@ -32,7 +32,7 @@ export interface Published {
 export interface PublisherDeps {
   readonly sql: Sql
   readonly clock: Clock
-  readonly seal: Seal
+  readonly texts: RevisionTexts
   readonly log: Log
   readonly registry: Registry<AgentStream>
   readonly ring: Ring

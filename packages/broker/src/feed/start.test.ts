@@ -14,7 +14,8 @@ import { size } from '@brokkr/testing/sizes.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { beforeAll, expect, test } from 'vitest'
 import { brokerTable } from '../config.ts'
-import { createSeal } from '../seal.ts'
+import { createRevisionTexts, type RevisionTexts } from '../revision-texts.ts'
+import { createSeal, type Seal } from '../seal.ts'
 import { type Database, openDatabase } from '../store/db.ts'
 import type { Sql } from '../store/sql.ts'
 import { printCursor } from './cursor.ts'
@@ -64,7 +65,7 @@ beforeAll(async () => {
   feed = startFeed({
     database: held(database),
     snapshotSql: held(database),
-    seal: createSeal([Buffer.from(world.broker.encryptionKey, 'hex')]),
+    texts: readAlways(createSeal([Buffer.from(world.broker.encryptionKey, 'hex')])),
     clock,
     log,
     metrics: createMetrics(),
@@ -95,12 +96,17 @@ beforeAll(async () => {
     await world.broker.kill()
   }
 })
+/** Nothing is kept, so that every start has its step of reading texts. */
+const readAlways = (seal: Seal): RevisionTexts => ({
+  open: (id, sealed) => createRevisionTexts(seal).open(id, sealed),
+  load: (sql, ids) => createRevisionTexts(seal).load(sql, ids),
+})
 const follow = ({ agent, pak }: TestAgent, cursor?: string): Promise<Follower> =>
   followStream(url, { agentId: agent.id, pak, ...(cursor === undefined ? {} : { cursor }) })
 
 /** Each statement between the request and the first load by the reader. */
 const shared = ['feed_state.nextSession', 'wanted.markScopes', 'wanted.livePairs', 'wanted.statesOf']
-const ofSnapshot = ['wanted.listForAgent', 'prune_approvals.takeRemovals', 'wanted.contentOf', ...shared]
+const ofSnapshot = ['wanted.listForAgent', 'prune_approvals.takeRemovals', 'target_state.sealedOf', ...shared]
 const ofResume = ['wanted.scopesOfAgent', ...shared]
 const ofOldResume = ['change_log.sinceForAgent', ...ofResume]
 const steps = (names: readonly string[]) => names.flatMap((name) => [`before ${name}`, `after ${name}`])

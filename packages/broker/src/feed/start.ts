@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Log } from '@brokkr/runtime/log.ts'
 import { digestOf } from '../domain/digest-of.ts'
-import type { Seal } from '../seal.ts'
+import type { RevisionTexts } from '../revision-texts.ts'
 import * as changeLog from '../store/change-log.ts'
 import * as pruneApprovals from '../store/prune-approvals.ts'
 import type { Sql } from '../store/sql.ts'
@@ -23,7 +23,7 @@ export interface StartDeps {
   readonly sql: Sql
   /** Of snapshots alone, so that they cannot keep calls and resumes waiting. */
   readonly snapshotSql: Sql
-  readonly seal: Seal
+  readonly texts: RevisionTexts
   readonly log: Log
   readonly publisher: Publisher
   readonly registry: Registry<AgentStream>
@@ -150,11 +150,11 @@ function missedLooks(deps: StartDeps, stream: AgentStream, scopes: ReadonlySet<s
 }
 
 async function writePuts(deps: StartDeps, stream: AgentStream, stacks: readonly wanted.WantedStack[]): Promise<void> {
-  const { content, snapshotSql: sql, seal } = deps
+  const { content, snapshotSql: sql, texts } = deps
   const skipped: SkippedStack[] = []
   for (const page of pagesOf(stacks, { objects: 500, bytes: 1 << 20, inlineBytes: content.inlineBytes })) {
     if (stream.state === 'closed') return
-    const frames = await putFrames({ sql, seal, content }, page)
+    const frames = await putFrames({ sql, texts, content }, page)
     for (const state of page) {
       const frame = frames.get(state.stack_id)!
       if (frame.skip !== null) skipped.push({ agentId: stream.agentId, skip: frame.skip })

@@ -107,13 +107,6 @@ export const livePairs = rows(
   join agent_targets t on t.agent_id = w.agent_id and t.stack_id = w.stack_id`,
 )
 
-export const contentOf = rows(
-  'wanted.contentOf',
-  z.object({ id: z.string(), yaml_sealed: z.instanceof(Buffer) }),
-  (p: Slots<{ ids: string[] }>) => `
-  select id, yaml_sealed from deployment_objects where id = any(${p.ids}::uuid[])`,
-)
-
 function nullable<T extends Record<string, z.ZodType>>(shape: T): { [K in keyof T]: z.ZodNullable<T[K]> } {
   return Object.fromEntries(Object.entries(shape).map(([key, type]) => [key, type.nullable()])) as { [K in keyof T]: z.ZodNullable<T[K]> }
 }

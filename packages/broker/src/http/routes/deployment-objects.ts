@@ -47,7 +47,7 @@ export const handleRollback: Handler<'rollbackStack', BrokerDeps> = (deps, reque
   })
 }
 
-export const handleList: Handler<'listDeploymentObjects', BrokerDeps> = async ({ sql, seal }, request) => {
+export const handleList: Handler<'listDeploymentObjects', BrokerDeps> = async ({ sql, texts }, request) => {
   const { params, query } = request
   const with_deleted = seesDeleted(request, 'owners')
   const rows = await page(request, highestSequence, {
@@ -56,8 +56,8 @@ export const handleList: Handler<'listDeploymentObjects', BrokerDeps> = async ({
     read: ({ after: [after_sequence], limit }) => deploymentObjects.list(sql, { stack_id: params.id, after_sequence, with_deleted, limit }),
     bytesOf: ({ yaml_bytes }) => 512 + (query.content ? yaml_bytes : 0),
   })
-  const texts = query.content ? await openTexts({ sql, seal }, rows) : new Map<string, string>()
-  return rows.map((row) => ({ ...row, yaml_content: texts.get(row.id) ?? '' }) as unknown as DeploymentObject)
+  const opened = query.content ? await openTexts({ sql, texts }, rows) : new Map<string, string>()
+  return rows.map((row) => ({ ...row, yaml_content: opened.get(row.id) ?? '' }) as unknown as DeploymentObject)
 }
 
 const yamlTypes = /\b(application\/yaml|text\/yaml|application\/x-yaml)\b/

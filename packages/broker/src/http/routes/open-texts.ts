@@ -1,20 +1,21 @@
 // The texts of many revisions, read by immutable id in pages: no single answer of the database grows with the length of a list.
 import type { BrokerDeps } from '../../deps.ts'
-import { sealedYaml } from '../../domain/sealed-yaml.ts'
-import * as targetState from '../../store/target-state.ts'
+import { UnsealFailed } from '../../seal.ts'
 
 const [pageRows, pageBytes] = [500, 1024 * 1024]
 
 export async function openTexts(
-  { sql, seal }: Pick<BrokerDeps, 'sql' | 'seal'>,
+  { sql, texts }: Pick<BrokerDeps, 'sql' | 'texts'>,
   rows: readonly { readonly id: string; readonly yaml_bytes: number }[],
 ): Promise<Map<string, string>> {
-  const texts = new Map<string, string>()
+  const opened = new Map<string, string>()
   for (const ids of pagesOf(rows)) {
-    for (const { id, sealed } of await targetState.sealedOf(sql, { ids }))
-      texts.set(id, seal.open(sealedYaml(id), Buffer.from(sealed, 'base64')))
+    for (const [id, text] of await texts.load(sql, ids)) {
+      if (text === null) throw new UnsealFailed(`the text of deployment object ${id} cannot be opened with any key of the ring`)
+      opened.set(id, text)
+    }
   }
-  return texts
+  return opened
 }
 
 function* pagesOf(rows: readonly { readonly id: string; readonly yaml_bytes: number }[]): Generator<string[]> {

@@ -1,0 +1,82 @@
+// Texts against a real database: read and opened once, kept within bounds, and what cannot be opened is never kept.
+import { randomBytes, randomUUID } from 'node:crypto'
+import { database } from '@brokkr/testing/postgres.ts'
+import { expect, test } from 'vitest'
+import { sealedYaml } from './domain/sealed-yaml.ts'
+import { createRevisionTexts } from './revision-texts.ts'
+import { createSeal } from './seal.ts'
+import { openDatabase } from './store/db.ts'
+import type { NamedStatement, Sql } from './store/sql.ts'
+
+const db = await database()
+const sql = openDatabase({ url: db.url, schema: 'public', poolSize: 2 })
+const client = await db.connect()
+await client.query('set session_replication_role = replica')
+const seal = createSeal([randomBytes(32)])
+
+/** The database, and what was asked of it. */
+function watched(): { sql: Sql; asked: string[][] } {
+  const asked: string[][] = []
+  const query = (named: NamedStatement) => {
+    asked.push(named.values[0] as string[])
+    return sql.query(named)
+  }
+  return { sql: { query, begin: sql.begin }, asked }
+}
+
+async function submitted(text: string, sealedBy = seal): Promise<string> {
+  const id = randomUUID()
+  await client.query(
+    `insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind)
+     values ($1, $2, 1, $3, $4, '', 'admin')`,
+    [id, randomUUID(), sealedBy.seal(sealedYaml(id), text), text.length],
+  )
+  return id
+}
+
+test('a text is read once, also among others that are not here yet; one that is gone is left out', async () => {
+  const { sql: asking, asked } = watched()
+  const texts = createRevisionTexts(seal)
+  const [first, second, gone] = [await submitted('a: 1'), await submitted('a: "ü"'), randomUUID()]
+  expect(await texts.load(asking, [first])).toEqual(new Map([[first, 'a: 1']]))
+  expect(await texts.load(asking, [first, second, gone])).toEqual(
+    new Map([
+      [first, 'a: 1'],
+      [second, 'a: "ü"'],
+    ]),
+  )
+  expect(await texts.load(asking, [second, first])).toEqual(
+    new Map([
+      [second, 'a: "ü"'],
+      [first, 'a: 1'],
+    ]),
+  )
+  expect(asked).toEqual([[first], [second, gone]])
+})
+
+test('what no key opens is null each time it is asked for, and opens once its key is there', async () => {
+  const other = createSeal([randomBytes(32)])
+  const id = await submitted('a: 1', other)
+  const texts = createRevisionTexts(seal)
+  expect(await texts.load(sql, [id])).toEqual(new Map([[id, null]]))
+  expect(() => texts.open(id, Buffer.from('short'))).toThrow('cannot be opened')
+  await client.query('update deployment_objects set yaml_sealed = $2 where id = $1', [id, seal.seal(sealedYaml(id), 'a: 1')])
+  expect(await texts.load(sql, [id])).toEqual(new Map([[id, 'a: 1']]))
+})
+
+test('what is kept is bounded: the longest unasked goes first, and large texts are not kept at all', async () => {
+  const { sql: asking, asked } = watched()
+  const texts = createRevisionTexts(seal)
+  const half = 'x'.repeat(120 << 10)
+  const ids: string[] = []
+  for (let at = 0; at < 140; at += 1) ids.push(await submitted(half))
+  for (const id of ids) await texts.load(asking, [id])
+  asked.length = 0
+  await texts.load(asking, [ids.at(-1)!])
+  expect(asked).toEqual([])
+  await texts.load(asking, [ids[0]!])
+  expect(asked).toEqual([[ids[0]]])
+  const large = await submitted('x'.repeat(129 << 10))
+  for (let times = 0; times < 2; times += 1) await texts.load(asking, [large])
+  expect(asked).toEqual([[ids[0]], [large], [large]])
+})
