@@ -210,8 +210,11 @@ export class Lane {
   async #flushNext(): Promise<void> {
     const batch = this.#batcher.cut(this.#deps.clock.monotonicMs())
     this.#isWriting = true
-    // Once this one is on its way.
-    setImmediate(() => this.#prepareNext())
+    // Once this one is on its way: the next one fills and is made ready while the sink is busy.
+    setImmediate(() => {
+      this.#space.wake()
+      this.#prepareNext()
+    })
     try {
       if (this.isTransactional) await this.#flushCovered(batch)
       else await this.#writer.flush(batch)
@@ -219,7 +222,6 @@ export class Lane {
     } finally {
       this.#isWriting = false
     }
-    this.#space.wake()
   }
 
   /** The source's offsets are part of the transaction, so a batch waits for everything read before it. */
