@@ -31,6 +31,12 @@ export const sqlStateOf = (thrown: unknown): string => {
   return typeof code === 'string' && isSqlState(code) ? code : ''
 }
 
+/** The statement was refused and its transaction rolled back. A session that ends, or a server that fails, may say so behind a commit. */
+export const isRefused = (thrown: unknown): boolean => {
+  const code = sqlStateOf(thrown)
+  return code !== '' && !['08', '57', '58', 'XX'].includes(code.slice(0, 2))
+}
+
 /** Node's own codes are longer words. */
 const isSqlState = (code: string): boolean => /^[0-9A-Z]{5}$/.test(code) && /[0-9]/.test(code)
 

@@ -2,7 +2,10 @@
 // its position is. The epoch fences: whoever asked later took the partition over, and the earlier writer's batch is rolled back.
 import type pg from 'pg'
 import { ConnectorError, type Partition, type Position } from './connector.ts'
+import { sqlStateOf } from './postgresql-errors.ts'
+import type { Statement } from './postgresql-trip.ts'
 import { quoted } from './sql.ts'
+import { textArray } from './text-array.ts'
 
 export interface PositionsTable {
   /** Quoted, in the target's schema. */
@@ -71,31 +74,54 @@ export async function knownSources(client: pg.Client, { table, flow }: Positions
   return found.rows.map(({ source }) => source)
 }
 
-/** First in the transaction, so that a fenced writer learns it before it wrote anything, and in one order, so that two cannot wait for each other. */
-export async function movePositions(
+/** Those that are there. */
+export async function readPositions(
   client: pg.Client,
   { table, flow }: PositionsTable,
-  moves: readonly { source: string; position: Position; epoch: number }[],
-): Promise<void> {
-  if (moves.length === 0) return
+  sources: readonly string[],
+): Promise<Map<string, Position>> {
+  const found = await client.query<{ source: string; position: string }>({
+    text: `select source, position::text from ${table} where flow = $1 and source = any($2::text[]) and position is not null`,
+    values: [flow, sources],
+  })
+  return new Map(found.rows.map(({ source, position }) => [source, JSON.parse(position) as Position]))
+}
+
+export interface Move {
+  readonly source: string
+  readonly position: Position
+  readonly epoch: number
+}
+
+/** First in the transaction, so that a fenced writer learns it before it wrote anything, and in one order, so that two cannot wait for each
+ *  other. A position that another has taken over divides by zero: the server itself rolls back, so nobody has to look before the commit. */
+export function moveStatement({ table, flow }: PositionsTable, moves: readonly Move[]): Statement {
   const sorted = moves.toSorted((a, b) => (a.source < b.source ? -1 : 1))
-  const moved = await client.query({
-    text: `insert into ${table} as p (flow, source, position, epoch)
-      select $1, u.source, u.position::jsonb, u.epoch::bigint from unnest($2::text[], $3::text[], $4::text[]) as u(source, position, epoch)
-      on conflict (flow, source) do update set position = excluded.position, epoch = excluded.epoch, updated_at = now() where p.epoch <= excluded.epoch`,
+  return {
+    text: `with moved as (
+        insert into ${table} as p (flow, source, position, epoch)
+        select $1::text, u.source, u.position::jsonb, u.epoch::bigint from unnest($2::text[], $3::text[], $4::text[]) as u(source, position, epoch)
+        on conflict (flow, source) do update set position = excluded.position, epoch = excluded.epoch, updated_at = now() where p.epoch <= excluded.epoch
+        returning 1)
+      select 1 / (count(*) = cardinality($2::text[]))::int from moved`,
     values: [
       flow,
-      sorted.map(({ source }) => source),
-      sorted.map(({ position }) => JSON.stringify(position)),
-      sorted.map(({ epoch }) => String(epoch)),
+      textArray(sorted.map(({ source }) => source)),
+      textArray(sorted.map(({ position }) => JSON.stringify(position))),
+      textArray(sorted.map(({ epoch }) => String(epoch))),
     ],
-  })
-  if ((moved.rowCount ?? 0) < sorted.length)
-    throw new ConnectorError(
-      { class: 'fenced', type: 'unknown' },
-      'another processor has taken over the positions of this flow in the target database',
-    )
+  }
 }
+
+/** What an error of `moveStatement` means. */
+export const moveError = (thrown: unknown): unknown =>
+  sqlStateOf(thrown) !== divisionByZero
+    ? thrown
+    : new ConnectorError(
+        { class: 'fenced', type: 'unknown' },
+        'another processor has taken over the positions of this flow in the target database',
+      )
+const divisionByZero = '22012'
 
 export async function forgetPositions(client: pg.Client, { table, flow }: PositionsTable): Promise<void> {
   await client.query({ text: `update ${table} set position = null, updated_at = now() where flow = $1`, values: [flow] })

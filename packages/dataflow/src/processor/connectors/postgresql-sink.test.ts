@@ -314,6 +314,30 @@ describe('positions', () => {
     expect(await third.highWater([0])).toEqual(new Map())
   })
 
+  test('a writer that was overtaken is fenced before a COPY as well', async () => {
+    await admin.query('create table t (id int primary key)')
+    const many = (from: number) => Array.from({ length: 250 }, (_, index) => rec({ id: from + index }))
+    const first = await open({})
+    await first.highWater([0])
+    await first.write(many(0), at(10))
+    await (await open({})).highWater([0])
+    await expect(first.write(many(1000), at(11))).rejects.toMatchObject({ class: 'fenced' })
+    expect(await rows('select count(*)::int as n from t')).toEqual([{ n: 250 }])
+  })
+
+  test('a writer that was overtaken in one of its partitions is fenced in all of them', async () => {
+    await admin.query('create table t (id int primary key)')
+    const first = await open({ upsertMode: true })
+    await first.highWater([0, 1])
+    const both = (value: number) => new Map([0, 1].map((partition) => [partition, value]))
+    await first.write([rec({ id: 1 })], both(10))
+    const second = await open({ upsertMode: true })
+    expect(await second.highWater([1])).toEqual(new Map([[1, 10]]))
+    await expect(first.write([rec({ id: 2 })], both(11))).rejects.toMatchObject({ class: 'fenced' })
+    expect(await rows()).toEqual([{ id: 1 }])
+    expect(await rows('select distinct position from brokkr_positions')).toEqual([{ position: 10 }])
+  })
+
   test('a commit whose answer was lost is asked for, not repeated', { timeout: longMs }, async () => {
     await admin.query('create table t (id int); create table waiting (x int)')
     // The commit itself takes a while, so that its answer can be cut off.
@@ -330,8 +354,7 @@ describe('positions', () => {
     await waitFor(
       'the commit to be under way',
       async () =>
-        (await rows(`select 1 as n from pg_stat_activity where query = 'commit' and state = 'active' and datname = current_database()`))
-          .length === 1,
+        (await rows(`select 1 as n from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()`)).length === 1,
     )
     proxy.halfOpen('toClient')
     await waitFor('the row to be there', async () => (await rows('select id from t')).length === 2)
@@ -342,6 +365,25 @@ describe('positions', () => {
     await sink.write([rec({ id: 2 })], at(6))
     await sink.write([rec({ id: 3 })], at(7))
     expect(await rows('select id from t order by id')).toEqual([{ id: 1 }, { id: 2 }, { id: 3 }])
+  })
+
+  test('a batch that was cut off before its commit is written again, also where it lies behind what is there', async () => {
+    await admin.query('create table t (id int)')
+    const [sink, other] = [await open({}), await database.connect()]
+    onTestFinished(() => other.end())
+    await sink.highWater([0])
+    await sink.write([rec({ id: 1 })], at(10))
+    await other.query('begin; lock table t in access exclusive mode')
+    // A source that reads back hands out a late row behind newer ones.
+    const writing = sink.write([rec({ id: 2 })], at(7)).catch((error: unknown) => error)
+    const waiting = `select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
+    await waitFor('the insert to wait', async () => (await rows(waiting)).length === 1)
+    await admin.query(`select pg_terminate_backend(pid) from (${waiting}) w`)
+    expect(await writing).toMatchObject({ class: 'transient' })
+    await other.query('commit')
+    await sink.connect()
+    await sink.write([rec({ id: 2 })], at(7))
+    expect(await rows()).toEqual([{ id: 1 }, { id: 2 }])
   })
 
   test('a role that may not create the table: unavailable with the reason, and refused where it is required', async () => {

@@ -1,5 +1,5 @@
-// Writes records to a table: one transaction per batch with its position in it. Columns come from the catalogue and are read again when
-// the server says that they changed.
+// Writes records to a table: one transaction per batch with its position in it, in one trip to the server where it can be. Columns come
+// from the catalogue and are read again when the server says that they changed.
 import type { PostgresqlSink as SinkConfig } from '@brokkr/contract/dataflow/connectors/postgresql.ts'
 import type { JsonObject } from '@brokkr/contract/dataflow/json.ts'
 import type pg from 'pg'
@@ -10,11 +10,13 @@ import { connectPostgres } from './postgresql-client.ts'
 import { type Columns, readColumns } from './postgresql-columns.ts'
 import { addColumns, createLetterTable, createRawTable, createTable } from './postgresql-create.ts'
 import { postgresError, sqlStateOf } from './postgresql-errors.ts'
+import { Outcome } from './postgresql-outcome.ts'
 import { type Plan, type PlanConfig, planBatch, unknownKeys } from './postgresql-plan.ts'
 import {
   forgetPositions,
   knownSources,
-  movePositions,
+  moveError,
+  moveStatement,
   openPositions,
   type PositionsTable,
   partitionOf,
@@ -22,10 +24,16 @@ import {
   takeOver,
 } from './postgresql-positions.ts'
 import { RowShape } from './postgresql-rows.ts'
-import { type BatchStatements, statementsOf, type WriteConfig } from './postgresql-statements.ts'
-import { writeBatch } from './postgresql-write.ts'
+import { type BatchStatements, inStatements, statementsOf, type WriteConfig } from './postgresql-statements.ts'
+import { type Statement, Trip } from './postgresql-trip.ts'
+import { ignoredIn, runStatement, writeBatch } from './postgresql-write.ts'
 import { Prepared } from './prepared.ts'
 import { quotedTable, tableParts } from './sql.ts'
+
+interface ReadyBatch {
+  readonly columns: Columns
+  readonly statements: BatchStatements
+}
 
 export class PostgresSink implements Sink {
   readonly #config: SinkConfig & PlanConfig
@@ -37,12 +45,14 @@ export class PostgresSink implements Sink {
   #positions: PositionsTable | undefined
   readonly #epochs = new Map<string, number>()
   readonly #shapes = RowShape.empty()
-  readonly #prepared = new Prepared<{ readonly columns: Columns; readonly statements: BatchStatements }>()
-  /** Set while nobody knows whether the last transaction was committed. */
-  #isUncertain = false
+  readonly #prepared = new Prepared<ReadyBatch>()
+  /** Resolves when the last batch has left this process. */
+  #sent: Promise<void> = Promise.resolve()
+  readonly #outcome: Outcome
 
   constructor(config: SinkConfig, context: SinkContext) {
     this.#context = context
+    this.#outcome = new Outcome(context.source)
     this.#config = context.role === 'errors' ? letterConfig(config) : config
     this.#name = config.table ?? ''
     this.#write = { ...this.#config, table: quotedTable(this.#name) }
@@ -65,7 +75,7 @@ export class PostgresSink implements Sink {
     const destroy = () => void client.end()
     signal?.addEventListener('abort', destroy, { once: true })
     try {
-      if (this.#isUncertain && (await this.#isThere(client, positions))) return
+      if (await this.#outcome.isIn(client, this.#positions, positions)) return
       await this.#writeOnce(client, batch, positions).catch(async (thrown: unknown) => {
         // The table changed since its columns were read.
         if (!['42703', '42P01', '42804'].includes(sqlStateOf(thrown))) throw thrown
@@ -110,7 +120,7 @@ export class PostgresSink implements Sink {
     const client = this.#ready()
     const outcomes: (Fault | undefined)[] = []
     for (const record of records) {
-      const outcome = await this.#transaction(client, async () => {
+      const outcome = await this.#transaction(client, new Map(), async () => {
         await this.#fill(client, [record])
         throw rolledBack
       }).catch((thrown: unknown) => (thrown === rolledBack ? undefined : postgresError(thrown, `write to table ${this.#name}`)))
@@ -152,14 +162,40 @@ export class PostgresSink implements Sink {
   }
 
   async #writeOnce(client: pg.Client, batch: readonly Rec[], positions: Positions): Promise<void> {
-    const ignored = await this.#transaction(client, async () => {
-      await this.#movePositions(client, positions)
-      return this.#fill(client, batch)
-    })
+    const ready = this.#readyOf(batch)
+    const statements = ready === undefined ? undefined : inStatements(ready)
+    const ignored =
+      ready === undefined || statements === undefined
+        ? await this.#inSteps(client, batch, positions, ready)
+        : ignoredIn(ready, await this.#inOneTrip(client, statements, positions), this.#write)
     if (ignored > 0) this.#context.conflictsIgnored(ignored)
   }
 
-  async #transaction<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
+  /** Rows that each of the statements changed. */
+  async #inOneTrip(client: pg.Client, statements: readonly Statement[], positions: Positions): Promise<readonly number[]> {
+    const moves = this.#movesOf(positions)
+    const trip = new Trip([...moves, ...statements])
+    this.#sent = trip.sent
+    await this.#outcome
+      .of(positions, () => trip.run(client))
+      .catch((thrown: unknown) => {
+        throw trip.counts.length < moves.length ? moveError(thrown) : thrown
+      })
+    return trip.counts.slice(moves.length)
+  }
+
+  /** Tables to make, columns to add, rows by COPY: each step waits for the one before. */
+  async #inSteps(client: pg.Client, batch: readonly Rec[], positions: Positions, ready?: BatchStatements): Promise<number> {
+    return this.#transaction(client, positions, async () => {
+      for (const move of this.#movesOf(positions))
+        await runStatement(client, move).catch((thrown: unknown) => {
+          throw moveError(thrown)
+        })
+      return this.#fill(client, batch, ready)
+    })
+  }
+
+  async #transaction<T>(client: pg.Client, positions: Positions, work: () => Promise<T>): Promise<T> {
     await client.query('begin')
     let result: T
     try {
@@ -168,31 +204,37 @@ export class PostgresSink implements Sink {
       await client.query('rollback').catch(() => undefined)
       throw thrown
     }
-    this.#isUncertain = true
-    await client.query('commit')
-    this.#isUncertain = false
+    await this.#outcome.of(positions, () => client.query('commit'))
     return result
   }
 
-  async #fill(client: pg.Client, batch: readonly Rec[]): Promise<number> {
+  async #fill(client: pg.Client, batch: readonly Rec[], ready?: BatchStatements): Promise<number> {
     if (batch.length === 0) return 0
     const columns = await this.#columnsFor(client, batch)
-    const prepared = this.#prepared.take(batch)
-    if (prepared?.columns === columns) return writeBatch(client, prepared.statements, columns, this.#write)
+    if (ready !== undefined) return writeBatch(client, ready, columns, this.#write)
     const plan = await this.#plan(client, batch, columns)
     const now = this.#columns ?? columns
     return writeBatch(client, statementsOf(plan, now, this.#write), now, this.#write)
   }
 
-  /** A batch that cannot be planned says so when it is written. */
+  /** Not before the batch under way has left: the server waits for the whole of it, and only a turn of the event loop moves it on. */
   prepare(batch: readonly Rec[]): void {
+    if (this.#context.role !== 'errors') void this.#sent.then(() => this.#prepared.keep(batch, this.#makeReady(batch)))
+  }
+
+  #readyOf(batch: readonly Rec[]): BatchStatements | undefined {
+    const made = this.#prepared.take(batch)
+    return (made?.columns === this.#columns ? made : this.#makeReady(batch))?.statements
+  }
+
+  /** Undefined while the table has to be looked at, and for a batch that cannot be planned: why, is said when it is written in steps. */
+  #makeReady(batch: readonly Rec[]): ReadyBatch | undefined {
     const columns = this.#columns
-    if (columns === undefined || this.#config.unknownFields === 'addColumn' || this.#context.role === 'errors') return
+    if (columns === undefined || this.#config.unknownFields === 'addColumn') return undefined
     try {
-      const plan = planBatch(batch, columns, this.#config, this.#shapes)
-      this.#prepared.keep(batch, { columns, statements: statementsOf(plan, columns, this.#write) })
+      return { columns, statements: statementsOf(planBatch(batch, columns, this.#config, this.#shapes), columns, this.#write) }
     } catch {
-      this.#prepared.keep([], undefined)
+      return undefined
     }
   }
 
@@ -243,34 +285,15 @@ export class PostgresSink implements Sink {
     return this.#config.flattenMetadataColumns ? [...fields.keys()].filter((key) => !known.has(key)) : undefined
   }
 
-  async #movePositions(client: pg.Client, positions: Positions): Promise<void> {
+  /** None, or one for all of them. */
+  #movesOf(positions: Positions): Statement[] {
     const kept = this.#positions
-    if (kept === undefined) return
+    if (kept === undefined || positions.size === 0) return []
     const moves = [...positions].map(([partition, position]) => {
       const source = sourceName(this.#context.source.origin, partition)
       return { source, position, epoch: this.#epochs.get(source) ?? this.#context.epoch }
     })
-    await movePositions(client, kept, moves)
-  }
-
-  /** Whether the batch is in: where positions are kept they tell. */
-  async #isThere(client: pg.Client, positions: Positions): Promise<boolean> {
-    const kept = this.#positions
-    this.#isUncertain = false
-    if (kept === undefined || positions.size === 0) return false
-    const { origin, compare } = this.#context.source
-    const sources = [...positions.keys()].map((partition) => sourceName(origin, partition))
-    const found = await client.query<{ source: string; position: string | null }>({
-      text: `select source, position::text from ${kept.table} where flow = $1 and source = any($2::text[])`,
-      values: [kept.flow, sources],
-    })
-    const at = new Map(
-      found.rows.map(({ source, position }) => [source, position === null ? undefined : (JSON.parse(position) as Position)]),
-    )
-    return [...positions].every(([partition, position]) => {
-      const stored = at.get(sourceName(origin, partition))
-      return stored !== undefined && compare.call(this.#context.source, stored, position) >= 0
-    })
+    return [moveStatement(kept, moves)]
   }
 }
 

@@ -6,14 +6,8 @@ import copyStreams from 'pg-copy-streams'
 import { type Columns, copyRow } from './postgresql-columns.ts'
 import { sqlStateOf } from './postgresql-errors.ts'
 import type { Row } from './postgresql-rows.ts'
-import {
-  type BatchStatements,
-  insertStatement,
-  type RowGroup,
-  type Statement,
-  upsertClause,
-  type WriteConfig,
-} from './postgresql-statements.ts'
+import { type BatchStatements, insertStatement, type RowGroup, upsertClause, type WriteConfig } from './postgresql-statements.ts'
+import type { Statement } from './postgresql-trip.ts'
 import { commaSeparated, quoted } from './sql.ts'
 
 const stage = 'pg_temp.brokkr_stage'
@@ -21,28 +15,35 @@ const copyChunkBytes = 64 * 1024
 
 /** How many plain inserts met a row that was there. */
 export async function writeBatch(client: pg.Client, batch: BatchStatements, columns: Columns, config: WriteConfig): Promise<number> {
-  if (batch.deletes !== undefined) await run(client, batch.deletes)
+  if (batch.deletes !== undefined) await runStatement(client, batch.deletes)
   let ignored = 0
   for (const group of batch.groups) ignored += await writeGroup(client, group, columns, config)
   return ignored
 }
 
 /** Rows that it changed. */
-async function run(client: pg.Client, { text, values }: Statement): Promise<number> {
+export async function runStatement(client: pg.Client, { text, values }: Statement): Promise<number> {
   return (await client.query({ text, values: [...values] })).rowCount ?? 0
 }
 
 async function writeGroup(client: pg.Client, group: RowGroup, columns: Columns, config: WriteConfig): Promise<number> {
-  const { rows, way, statement } = group
-  if (way === 'defaults') {
-    for (let each = 0; each < rows.length; each += 1) await client.query(`insert into ${config.table} default values`)
-    return 0
-  }
-  if (way === 'copy-upsert') await upsertByCopy(client, rows, config)
-  if (way === 'upsert') await run(client, statement!)
-  if (config.upsertMode || (way === 'copy' && (await insertByCopy(client, rows, config)))) return 0
-  return rows.length - (await run(client, statement ?? insertStatement(rows, columns, config)))
+  if (group.way === 'statement') return ignoredOf(group.count, await runStatement(client, group.statement), config)
+  const { way, rows } = group
+  if (way === 'defaults') for (let each = 0; each < rows.length; each += 1) await client.query(`insert into ${config.table} default values`)
+  else if (way === 'copy-upsert') await upsertByCopy(client, rows, config)
+  else if (!(await insertByCopy(client, rows, config)))
+    return ignoredOf(rows.length, await runStatement(client, insertStatement(rows, columns, config)), config)
+  return 0
 }
+
+/** The same for a batch that was statements alone, by the rows that each of them changed. */
+export function ignoredIn({ deletes, groups }: BatchStatements, changed: readonly number[], config: WriteConfig): number {
+  const first = deletes === undefined ? 0 : 1
+  return groups.reduce((sum, group, at) => sum + (group.way === 'statement' ? ignoredOf(group.count, changed[first + at]!, config) : 0), 0)
+}
+
+/** An upsert that left a row as it was has ignored nothing. */
+const ignoredOf = (count: number, changed: number, { upsertMode }: WriteConfig): number => (upsertMode ? 0 : count - changed)
 
 /** False when a row was there already and the next path has to sort that out. */
 async function insertByCopy(client: pg.Client, rows: readonly Row[], { table, onConflict }: WriteConfig): Promise<boolean> {
