@@ -57,7 +57,7 @@ async function joinFacts({ kube }: OpenKeysDeps, agent: AgentConfig['agent'], si
   }
 }
 
-const settingsLookMs = 2_000
+const settingsLookMs = 5_000
 
 /** Files are read again now and then: they may lie on a volume that tells nobody when it changes. */
 function watchSettings({ clock, log, lifecycle, reload, keys, broker }: OpenKeysDeps): void {

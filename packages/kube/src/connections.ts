@@ -1,5 +1,6 @@
 // The connections to one API server. TLS material may change while we run: the next request then goes over new connections, and
 // running watches keep theirs until they end by themselves.
+import { createSecureContext } from 'node:tls'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import Agent from 'undici/lib/dispatcher/agent.js'
 import { KubeError } from './api-error.ts'
@@ -33,9 +34,10 @@ export function createConnections(deps: { config: KubeConfig; credentials: Crede
     if (closed) throw new KubeError(`${deps.config.server}: the client is closed`, { reason: 'Unreachable' })
     checkedAtMs = deps.clock.monotonicMs()
     if (current && sameFacts(current.facts, facts)) return current.agents
+    const agents = newAgents(deps.config, facts)
     if (current) leave(current.agents)
-    current = { agents: newAgents(deps.config, facts), facts }
-    return current.agents
+    current = { agents, facts }
+    return agents
   }
 
   return {
@@ -67,7 +69,9 @@ function leave({ calls, streams }: Agents): void {
 const sameFacts = (a: TlsFacts, b: TlsFacts): boolean => a.ca === b.ca && a.cert === b.cert && a.key === b.key
 
 function newAgents(config: KubeConfig, facts: TlsFacts): Agents {
-  const tls = { rejectUnauthorized: true, ...facts, ...(config.tlsServerName ? { servername: config.tlsServerName } : {}) }
+  // One for all of them: each connection would make and keep its own, which takes longer than the rest of opening it.
+  const secure = config.server.startsWith('https:') ? { secureContext: createSecureContext(facts) } : {}
+  const tls = { rejectUnauthorized: true, ...secure, ...(config.tlsServerName ? { servername: config.tlsServerName } : {}) }
   const options = {
     allowH2: false,
     pipelining: 1,

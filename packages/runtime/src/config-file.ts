@@ -67,7 +67,7 @@ function lineOf(text: string, offset: number): number {
 }
 
 /** What nearly every file fits into: they are read again and again, and room for the largest one would be taken each time. */
-const usualBytes = 16 * 1024
+const usualBytes = 4 * 1024
 
 async function readText(path: string, bytesMax: number, onRead?: OnRead): Promise<FileRead<string>> {
   try {

@@ -116,8 +116,8 @@ class Observing implements Observation {
     if (found === undefined || found.seen.uid !== member.uid) return false
     const { name, namespace, uid } = member
     const { goingSince } = found.seen
-    const metadata = { name, namespace, uid, ...(goingSince === null ? {} : { deletionTimestamp: goingSince }) }
-    this.objects.set(identityKey(member), projectPresence({ ...found.kind, metadata }))
+    const metadata = { name, uid, ...(namespace ? { namespace } : {}), ...(goingSince === null ? {} : { deletionTimestamp: goingSince }) }
+    this.objects.set(identityKey(member), { ...found.kind, metadata })
     return true
   }
 

@@ -34,8 +34,16 @@ const mayOwn = (member: Member): boolean => isWorkload(member) || groupKindText(
 export function inventoryLoop(deps: InventoryDeps): InventoryLoop {
   const told = new Map<StackId, { readonly rev: number; readonly nodes: Told }>()
   const touched = new Set<StackId>()
+  /** Asked every few seconds of thousands of members, and a list of them never changes. */
+  const owning = new WeakMap<readonly Member[], boolean>()
   let ownersTouched = true
   let restUntilMs = Number.NEGATIVE_INFINITY
+
+  function hasOwners(members: readonly Member[]): boolean {
+    const known = owning.get(members) ?? members.some(mayOwn)
+    owning.set(members, known)
+    return known
+  }
 
   /** False: nothing was new. */
   async function tell(stack: ReturnType<InventoryDeps['running']>[number], signal: AbortSignal): Promise<boolean> {
@@ -62,11 +70,12 @@ export function inventoryLoop(deps: InventoryDeps): InventoryLoop {
     },
     run: async (signal) => {
       const running = deps.running()
-      deps.children.watch(running.some(({ members }) => members.some(mayOwn)))
+      deps.children.watch(running.some(({ members }) => hasOwners(members)))
       if (deps.clock.monotonicMs() < restUntilMs) return {}
-      for (const stackId of told.keys()) if (!running.some((stack) => stack.stackId === stackId)) told.delete(stackId)
+      const runs = new Set(running.map(({ stackId }) => stackId))
+      for (const stackId of told.keys()) if (!runs.has(stackId)) told.delete(stackId)
       const isDue = ({ stackId, members }: (typeof running)[number]) =>
-        touched.has(stackId) || !told.has(stackId) || (ownersTouched && members.some(mayOwn))
+        touched.has(stackId) || !told.has(stackId) || (ownersTouched && hasOwners(members))
       const due = running.filter(isDue)
       touched.clear()
       ownersTouched = false

@@ -13,6 +13,7 @@ import type { EarlyTrials } from './early-trials.ts'
 import { basisAfter, isSameSet, presentMembers, unseenLeft } from './inventory.ts'
 import { type ListedMembers, listInScope } from './list-in-scope.ts'
 import { EARLIER_MANAGERS, FIELD_MANAGER, stableLabels } from './marks.ts'
+import { withOwnTexts } from './member-index.ts'
 import { type DriftFound, type Outcome, stopped, touchedByApply, touchedByPrune, touchedHeld } from './outcome.ts'
 import { isWritten, type Plan, planStack, type Step, type VerifyStep } from './plan.ts'
 import { combine, type Problem } from './problem.ts'
@@ -53,6 +54,8 @@ export class Attempt {
     const { parent, early } = this.#settled
     const list = await (early(parent.set) ?? listInScope(this.#deps, parent.set, this.#signal))
     const plan = this.#plan(list)
+    // The plan has what it needs of them. There may be thousands, and requests take their time.
+    list.members = []
     const verified = await this.#verify(plan)
     const mayWrite = !this.#isInForce || this.#task.drift === 'heal'
     const steps = mayWrite ? plan.steps.filter(isWritten).filter((step) => !verified.same.has(step)) : []
@@ -184,7 +187,7 @@ export class Attempt {
     const changes = before && isNew ? this.#changes(end.written) : []
     const state = stateOf(this.#deps.agentId, task, event)
     await parents.saveRevision(task.stackId, end.set, { state, manifest: task.object.content }, this.#signal)
-    this.#deps.members.set(task.stackId, end.set.members)
+    this.#deps.members.set(task.stackId, withOwnTexts(end.set.members))
     return {
       phase: 'applied',
       objects,
@@ -207,7 +210,7 @@ export class Attempt {
   async #save(set: ApplySet, before: ApplySet): Promise<void> {
     if (isSameSet(set, before)) return
     await this.#deps.parents.save(this.#task.stackId, set, this.#signal)
-    this.#deps.members.set(this.#task.stackId, set.members)
+    this.#deps.members.set(this.#task.stackId, withOwnTexts(set.members))
   }
 
   /** Where a later phase failed, what stands already is worth knowing. */

@@ -21,6 +21,9 @@ export interface Ahead extends Omit<Wanted, 'tenant'> {
   readonly trials: EarlyTrials
 }
 
+/** Read in less time than a turn takes, and what it changes is what the apply will wait for. */
+const shortText = 8 * 1024
+
 /** Null: whoever reads on settles for himself what is wanted. Never rejects. */
 export async function tryAhead(deps: ReconcileDeps, task: ApplyTask, signal: AbortSignal): Promise<Ahead | null> {
   const { settings, clean } = deps
@@ -28,8 +31,8 @@ export async function tryAhead(deps: ReconcileDeps, task: ApplyTask, signal: Abo
   const isNews = before.size > 0 && !clean.isSettled(task.stackId, settledAs(task))
   if (!isNews || !settings.dryRun || namespacesOf(settings.policy) !== null) return null
   try {
-    // What was asked for already leaves before a text is read: the client looks at a connection that was idle for one turn first.
-    for (let turn = 0; turn < 2; turn++) await nextTurn()
+    // What was asked for already leaves before a long text is read: the client looks at a connection that was idle for one turn first.
+    for (let turn = 0; turn < 2 && task.text.length > shortText; turn++) await nextTurn()
     const wanted = await wantedOfAnybody(deps, task, signal)
     return wanted && { ...wanted, trials: begin(deps, wanted.desired, before, signal) }
   } catch {

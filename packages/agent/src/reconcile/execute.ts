@@ -20,8 +20,8 @@ import { wantedOf } from './wanted.ts'
 export async function applyStack(deps: ReconcileDeps, task: ApplyTask, signal: AbortSignal): Promise<Outcome> {
   const unsigned = refuseUnsigned(task.text, deps.settings.signatures)
   if (unsigned) return stopped(unsigned)
-  const early = task.drift === 'off' ? () => null : listEarly(deps, task.stackId, signal)
   const trying = tryAhead(deps, task, signal)
+  const early = task.drift === 'off' ? () => null : listEarly(deps, task.stackId, signal)
   const parent = await deps.parents.read(task.stackId, signal)
   deps.members.set(task.stackId, parent.set.members)
   deps.members.watch(task.stackId, task.drift !== 'off')

@@ -3,6 +3,9 @@
 import { type Member, parseGroupKind } from '@brokkr/kube/applyset.ts'
 import { type GroupKind, groupKindText, identityKey } from '@brokkr/kube/object.ts'
 
+/** What was cut out of a manifest keeps all of its text in memory, secrets included, for as long as it is a member. */
+export const withOwnTexts = (members: readonly Member[]): Member[] => JSON.parse(JSON.stringify(members)) as Member[]
+
 interface Holder {
   readonly stackId: string
   readonly uid: string | undefined

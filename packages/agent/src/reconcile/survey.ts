@@ -34,11 +34,14 @@ export async function surveyStacks(deps: ReconcileDeps, stackIds: readonly strin
   return new Set([...stacks].filter(([, count]) => count.isComplete).map(([id]) => id))
 }
 
+/** Nobody waits for it, so that little of it has to be in memory at once. */
+const pageSize = 100
+
 /** A kind that cannot be listed leaves its members unseen, and so their stacks unproven. */
 async function* pagesOf({ kube, agentId }: ReconcileDeps, kind: GroupKind, namespace: string, signal: AbortSignal) {
   try {
     const { group, version } = await kube.discovery.resolveGroupKind(kind, signal)
-    const call = { namespace, labelSelector: selectorOf({ [OWNER_LABEL]: agentId }), metadataOnly: true, signal }
+    const call = { namespace, labelSelector: selectorOf({ [OWNER_LABEL]: agentId }), metadataOnly: true, pageSize, signal }
     for await (const { items } of kube.pages({ apiVersion: apiVersionOf(group, version), kind: kind.kind }, call)) yield items
   } catch {
     signal.throwIfAborted()
