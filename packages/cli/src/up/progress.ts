@@ -18,7 +18,8 @@ export interface Progress {
 
 const frames = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏']
 
-export function createProgress(options: { plain: boolean; out?: NodeJS.WriteStream }): Progress {
+/** `signal`: somebody stops all of it; a step that ends for it has not failed. */
+export function createProgress(options: { plain: boolean; signal: AbortSignal; out?: NodeJS.WriteStream }): Progress {
   const out = options.out ?? process.stdout
   const isLive = !options.plain && out.isTTY
   let timer: NodeJS.Timeout | undefined
@@ -44,7 +45,8 @@ export function createProgress(options: { plain: boolean; out?: NodeJS.WriteStre
         return value
       } catch (error) {
         endLine()
-        writeStep(out, { mark: '✖', name, detail: 'failed', ms: performance.now() - startedMs })
+        const how = options.signal.aborted ? { mark: '−', detail: 'stopped before it was ready' } : { mark: '✖', detail: 'failed' }
+        writeStep(out, { ...how, name, ms: performance.now() - startedMs })
         throw error
       }
     },

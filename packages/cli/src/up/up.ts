@@ -49,7 +49,7 @@ async function upInForeground(flags: UpFlags): Promise<void> {
     dir,
     flags,
     supervisor: opened.supervisor,
-    progress: createProgress({ plain: flags.plain === true }),
+    progress: createProgress({ plain: flags.plain === true, signal: stopping.signal }),
     signal: stopping.signal,
   }
   try {
