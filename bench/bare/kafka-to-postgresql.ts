@@ -41,10 +41,11 @@ for await (const message of stream) {
   batch.push(JSON.parse(message.value.toString()) as Order)
   read += 1
   if (batch.length < 1000 && read < Number(countText)) continue
-  await writing
   const rows = batch
-  writing = database.query({ name: 'upsert', text, values: columns.map((name) => textArray(rows.map((row) => textOf(row[name])))) })
   batch = []
+  const values = columns.map((name) => textArray(rows.map((row) => textOf(row[name]))))
+  await writing
+  writing = database.query({ name: 'upsert', text, values })
   if (read === Number(countText)) break
 }
 await writing
