@@ -30,22 +30,16 @@ function tapped(statements: readonly string[]) {
 }
 
 test('rows go to their statements and all else to the driver in order, wherever the bytes are cut', async () => {
-  const answer = Buffer.concat([
-    ...[
-      message('1', 'parsed'),
-      message('2', ''),
-      message('T', 'columns'),
-      message('D', 'one'),
-      message('D', long),
-      message('C', 'two rows'),
-      ready,
-    ],
-    ...[message('2', ''), message('E', 'failed'), ready],
-    ...[message('2', ''), message('D', 'three'), message('S', 'a setting'), message('D', ''), message('C', 'two'), ready],
-    ...[message('2', ''), message('D', 'four'), message('C', 'one row'), ready],
-    ...[message('2', 'bound'), message('D', 'of nobody'), ready, message('S', 'a setting')],
-  ])
-  const first = ['parsed', 'columns', 'a: one', `a: ${long}`, 'two rows', 'I', 'failed', 'I']
+  const answer = Buffer.concat(
+    [
+      [message('1', 'parsed'), message('2', ''), message('T', 'T'), message('D', 'one'), message('D', long), message('C', 'two'), ready],
+      [message('2', ''), message('E', 'failed'), ready],
+      [message('2', ''), message('D', 'three'), message('S', 'a setting'), message('D', ''), message('C', 'two'), ready],
+      [message('2', ''), message('D', 'four'), message('C', 'one row'), ready],
+      [message('2', 'bound'), message('D', 'of nobody'), ready, message('S', 'a setting')],
+    ].flat(),
+  )
+  const first = ['parsed', 'T', 'a: one', `a: ${long}`, 'two', 'I', 'failed', 'I']
   const rest = ['c: three', 'a setting', 'c: ', 'two', 'I', 'later: four', 'one row', 'I', 'bound', 'of nobody', 'I', 'a setting']
   for (let size = 1; size <= answer.length; size += 1) {
     const { stream, told } = tapped(['a', 'b', 'c'])

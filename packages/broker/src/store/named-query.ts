@@ -30,6 +30,7 @@ interface Known {
   readonly columns: Map<string, Columns>
   readonly tap: AnswerTap
 }
+const byteaType: number = pg.types.builtins.BYTEA
 const knownOn = new WeakMap<pg.Connection, Known>()
 
 /** The driver calls `submit`, and then one method per message of the answer. */
@@ -105,7 +106,7 @@ export class NamedQuery implements pg.Submittable, Answered {
     this.#columns = {
       names,
       parsers: fields.map(({ dataTypeID }) => parserOf(dataTypeID)),
-      isBytes: fields.map(({ dataTypeID }) => dataTypeID === pg.types.builtins.BYTEA),
+      isBytes: fields.map(({ dataTypeID }) => dataTypeID === byteaType),
       blank: Object.fromEntries(names.map((name) => [name, null])),
     }
     this.#known?.set(this.name, this.#columns)
