@@ -41,7 +41,7 @@ const inside: Record<string, Record<string, readonly string[]>> = {
     domain: ['domain'],
     store: ['store', 'domain', 'assets.ts'],
     actions: ['actions', 'store', 'domain', 'seal.ts', 'audit.ts', 'webhooks', 'feed/cursor.ts'],
-    feed: ['feed', 'store', 'domain', 'seal.ts'],
+    feed: ['feed', 'store', 'domain', 'revision-texts.ts'],
     webhooks: ['webhooks', 'store', 'domain', 'seal.ts', 'audit.ts'],
     tasks: ['tasks', 'actions', 'store', 'domain', 'webhooks', 'seal.ts', 'audit.ts'],
     http: ['http', 'actions', 'store', 'domain', 'feed', 'deps.ts', 'config.ts', 'seal.ts', 'audit.ts', 'forward.ts', 'assets.ts'],

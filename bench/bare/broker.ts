@@ -40,10 +40,16 @@ interface ById {
 
 app.get<ById>('/api/v1/stacks/:id', async ({ params }) => (await run(pool, stacks.get, [params.id, null])).rows[0])
 
+/** Ours reads bytes; the driver reads text alone, and base64 three times as fast as the hex of a plain bytea. */
+const sealedOf = {
+  name: 'sealedOf',
+  text: `select id, encode(yaml_sealed, 'base64') as sealed from deployment_objects where id = any($1::uuid[])`,
+}
+
 app.get<ById>('/api/v1/agents/:id/target-state', async ({ params }) => {
-  const { rows } = await run(pool, targetState.list, [params.id, false])
+  const { rows } = await run(pool, targetState.list, [params.id])
   const ids = (rows as { id: string }[]).map((row) => row.id)
-  const found = await run(pool, targetState.sealedOf, [ids])
+  const found = await run(pool, { statement: sealedOf }, [ids])
   const texts = new Map((found.rows as { id: string; sealed: string }[]).map(({ id, sealed }) => [id, sealed]))
   return rows.map((row: { id: string }) => ({ ...row, yaml_content: texts.get(row.id) }))
 })

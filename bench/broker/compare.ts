@@ -1,8 +1,8 @@
 // Ours against bare, call by call.
 import type { PrivatePostgres } from '@brokkr/testing/postgres.ts'
 import { tell } from '../figures.ts'
-import { type Fleet, fill } from './fill.ts'
-import { getStack, heartbeat, postEvent, reportStatus, submit, targetState } from './requests.ts'
+import { type Fleet, type FleetSize, fill } from './fill.ts'
+import { getStack, heartbeat, postEvent, reportStatus, submit, targetState, targetStatesInTurn } from './requests.ts'
 import { type Figures, inWords, medians, runLoad } from './run-load.ts'
 import { type Ours, type Server, startBare } from './servers.ts'
 
@@ -10,7 +10,17 @@ export interface Bench {
   readonly postgres: PrivatePostgres
   readonly ours: Ours
 }
+const size = { agents: 32, stacksPerAgent: 200, objectsPerStack: 50, otherStacks: 0, objectBytes: 2048 }
+const fleets = {
+  /** Enough to report on. */
+  many: { ...size, stacksPerAgent: 10, objectsPerStack: 5 },
+  /** One agent with long histories. */
+  long: { ...size, agents: 1 },
+  /** Of more texts than a broker keeps: asked for in turn, none is there when its turn comes. */
+  wide: { ...size, agents: 48, objectsPerStack: 5 },
+} satisfies Record<string, FleetSize>
 interface Call {
+  readonly fleet: keyof typeof fleets
   readonly lanes: (fleet: Fleet) => readonly (readonly string[])[]
   /** Of the bare one's requests per second. */
   readonly ratio: number
@@ -18,12 +28,13 @@ interface Call {
   readonly cpuMsMax?: number
 }
 const calls: Readonly<Record<string, Call>> = {
-  'GET one stack': { lanes: getStack, ratio: 0.8, cpuMsMax: 0.4 },
-  heartbeat: { lanes: heartbeat, ratio: 0.8, cpuMsMax: 0.5 },
-  'POST one event': { lanes: postEvent, ratio: 0.7 },
-  'POST one status': { lanes: reportStatus, ratio: 0.7 },
-  'submit 2 KB': { lanes: submit, ratio: 0.7 },
-  'target state, 200 stacks': { lanes: targetState, ratio: 0, cpuMsMax: 10 },
+  'GET one stack': { fleet: 'many', lanes: getStack, ratio: 0.8, cpuMsMax: 0.4 },
+  heartbeat: { fleet: 'many', lanes: heartbeat, ratio: 0.8, cpuMsMax: 0.5 },
+  'POST one event': { fleet: 'many', lanes: postEvent, ratio: 0.7 },
+  'POST one status': { fleet: 'many', lanes: reportStatus, ratio: 0.7 },
+  'submit 2 KB': { fleet: 'many', lanes: submit, ratio: 0.7 },
+  'target state, 200 stacks': { fleet: 'long', lanes: targetState, ratio: 0, cpuMsMax: 10 },
+  'target state, no text kept': { fleet: 'wide', lanes: targetStatesInTurn, ratio: 0, cpuMsMax: 10 },
 }
 const seconds = Number(process.env['BENCH_SECONDS'] ?? 5)
 const firstSeconds = Number(process.env['BENCH_WARM_UP_SECONDS'] ?? 15)
@@ -32,14 +43,14 @@ const rounds = Number(process.env['BENCH_ROUNDS'] ?? 5)
 export async function compare({ postgres, ours }: Bench): Promise<void> {
   const { url } = await postgres.database()
   const broker = await ours.start(url)
-  const size = { agents: 32, stacksPerAgent: 200, objectsPerStack: 50, otherStacks: 0, objectBytes: 2048 }
-  // One agent has the long histories, the others have enough to report on.
-  const long = await fill(url, ours.encryptionKey, { ...size, agents: 1 })
-  const fleet = await fill(url, ours.encryptionKey, { ...size, stacksPerAgent: 10, objectsPerStack: 5 })
+  const fillWith = (name: keyof typeof fleets) => fill(url, ours.encryptionKey, fleets[name])
+  const filled: Partial<Record<keyof typeof fleets, Fleet>> = { long: await fillWith('long'), many: await fillWith('many') }
   const bare = await startBare(url)
   try {
-    for (const [name, call] of Object.entries(calls).filter(([each]) => each.includes(process.env['BENCH_CALL'] ?? '')))
-      tellCall(name, call, await measure({ bare, broker, postgres: postgres.pid }, call.lanes(call.lanes === targetState ? long : fleet)))
+    for (const [name, call] of Object.entries(calls).filter(([each]) => each.includes(process.env['BENCH_CALL'] ?? ''))) {
+      const fleet = (filled[call.fleet] ??= await fillWith(call.fleet))
+      tellCall(name, call, await measure({ bare, broker, postgres: postgres.pid }, call.lanes(fleet)))
+    }
   } catch (error) {
     throw new Error(`bare: ${bare.logTail(5)}\nours: ${broker.logTail(5)}`, { cause: error })
   } finally {

@@ -57,6 +57,11 @@ export const targetState = (fleet: Fleet, count = 1): Lane[] =>
     return [request('GET', `/agents/${id}/target-state?mode=full`, { pak })]
   }, count)
 
+/** One reader for all agents, one after the other. */
+export const targetStatesInTurn = ({ agents }: Fleet): Lane[] => [
+  agents.map(({ id, pak }) => request('GET', `/agents/${id}/target-state?mode=full`, { pak })),
+]
+
 /** Pages from the middle of a list, as readers page through it. */
 export const pages = (pak: string, paths: readonly string[], count = 16): Lane[] =>
   lanes(() => paths.map((path) => request('GET', path, { pak })), count)

@@ -139,7 +139,8 @@ export async function startBroker(settings: LoadedConfig<BrokerConfig>, { log, o
     const snapshotSql = openPool(config, { poolSize: config.feed.snapshot_connections, log })
     onClose('snapshot connections', () => snapshotSql.close())
     const hooks = keepSubscriptions({ isTrusted: () => feed.trouble() === null, metrics })
-    const texts = createRevisionTexts(seal)
+    const texts = createRevisionTexts({ seal, clock })
+    onClose('texts', () => texts.forget())
     const feed = startFeed({
       database,
       snapshotSql,

@@ -1,5 +1,6 @@
-// Texts against a real database: read and opened once, kept within bounds, and what cannot be opened is never kept.
+// Texts against a real database: read and opened once, kept within bounds of memory and time, and what cannot be opened is never kept.
 import { randomBytes, randomUUID } from 'node:crypto'
+import { manualClock } from '@brokkr/testing/clock.ts'
 import { database } from '@brokkr/testing/postgres.ts'
 import { expect, test } from 'vitest'
 import { sealedYaml } from './domain/sealed-yaml.ts'
@@ -21,7 +22,7 @@ function watched(): { sql: Sql; asked: string[][] } {
     asked.push(named.values[0] as string[])
     return sql.query(named)
   }
-  return { sql: { query, begin: sql.begin }, asked }
+  return { sql: { query, begin: (work) => sql.begin(work) }, asked }
 }
 
 async function submitted(text: string, sealedBy = seal): Promise<string> {
@@ -36,7 +37,7 @@ async function submitted(text: string, sealedBy = seal): Promise<string> {
 
 test('a text is read once, also among others that are not here yet; one that is gone is left out', async () => {
   const { sql: asking, asked } = watched()
-  const texts = createRevisionTexts(seal)
+  const texts = createRevisionTexts({ seal, clock: manualClock() })
   const [first, second, gone] = [await submitted('a: 1'), await submitted('a: "ü"'), randomUUID()]
   expect(await texts.load(asking, [first])).toEqual(new Map([[first, 'a: 1']]))
   expect(await texts.load(asking, [first, second, gone])).toEqual(
@@ -57,7 +58,7 @@ test('a text is read once, also among others that are not here yet; one that is 
 test('what no key opens is null each time it is asked for, and opens once its key is there', async () => {
   const other = createSeal([randomBytes(32)])
   const id = await submitted('a: 1', other)
-  const texts = createRevisionTexts(seal)
+  const texts = createRevisionTexts({ seal, clock: manualClock() })
   expect(await texts.load(sql, [id])).toEqual(new Map([[id, null]]))
   expect(() => texts.open(id, Buffer.from('short'))).toThrow('cannot be opened')
   await client.query('update deployment_objects set yaml_sealed = $2 where id = $1', [id, seal.seal(sealedYaml(id), 'a: 1')])
@@ -66,17 +67,60 @@ test('what no key opens is null each time it is asked for, and opens once its ke
 
 test('what is kept is bounded: the longest unasked goes first, and large texts are not kept at all', async () => {
   const { sql: asking, asked } = watched()
-  const texts = createRevisionTexts(seal)
-  const half = 'x'.repeat(120 << 10)
+  const texts = createRevisionTexts({ seal, clock: manualClock() })
   const ids: string[] = []
-  for (let at = 0; at < 140; at += 1) ids.push(await submitted(half))
+  for (let at = 0; at < 140; at += 1) ids.push(await submitted('x'.repeat(120 << 10)))
   for (const id of ids) await texts.load(asking, [id])
   asked.length = 0
   await texts.load(asking, [ids.at(-1)!])
   expect(asked).toEqual([])
   await texts.load(asking, [ids[0]!])
   expect(asked).toEqual([[ids[0]]])
-  const large = await submitted('x'.repeat(129 << 10))
-  for (let times = 0; times < 2; times += 1) await texts.load(asking, [large])
-  expect(asked).toEqual([[ids[0]], [large], [large]])
+  // What lies beyond ASCII takes two bytes for each character, also for those within.
+  for (const large of [await submitted('x'.repeat(129 << 10)), await submitted(`ш${'x'.repeat(65 << 10)}`)]) {
+    asked.length = 0
+    for (let times = 0; times < 2; times += 1) await texts.load(asking, [large])
+    expect(asked).toEqual([[large], [large]])
+  }
+})
+
+test('what is written again is kept as answers have it, and counts among what is kept', async () => {
+  const texts = createRevisionTexts({ seal, clock: manualClock() })
+  const text = 'a: "ü"\n'
+  const id = await submitted(text)
+  expect(texts.json(id)).toBeNull()
+  await texts.load(sql, [id])
+  expect([texts.json(id), texts.json(id)?.toString(), texts.json(id)]).toEqual([null, JSON.stringify(text), texts.json(id)])
+  expect(await texts.load(sql, [id])).toEqual(new Map([[id, text]]))
+  // Of quotes alone the JSON is twice as long: 54 of these fit, where 163 texts would without it.
+  const quotes = '"'.repeat(100 << 10)
+  const ids: string[] = []
+  for (let at = 0; at < 60; at += 1) ids.push(await submitted(quotes))
+  for (const each of ids) {
+    await texts.load(sql, [each])
+    for (let times = 0; times < 2; times += 1) texts.json(each)
+  }
+  expect(ids.map((each) => texts.json(each) !== null).indexOf(true)).toBe(60 - 54)
+  texts.forget()
+  expect(texts.json(ids.at(-1)!)).toBeNull()
+})
+
+test('what was opened is forgotten after five minutes, even if somebody asks for it all the time', async () => {
+  const { sql: asking, asked } = watched()
+  const clock = manualClock()
+  const texts = createRevisionTexts({ seal, clock })
+  const [first, second] = [await submitted('a: 1'), await submitted('a: 2')]
+  await texts.load(asking, [first])
+  await clock.advance(4 * 60_000)
+  await texts.load(asking, [first, second])
+  expect(asked).toEqual([[first], [second]])
+  await clock.advance(60_000)
+  expect(clock.waiting).toBe(0)
+  asked.length = 0
+  await texts.load(asking, [first, second])
+  expect(asked).toEqual([[first, second]])
+  texts.forget()
+  expect(clock.waiting).toBe(0)
+  await texts.load(asking, [second])
+  expect(asked).toEqual([[first, second], [second]])
 })

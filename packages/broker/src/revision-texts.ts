@@ -1,5 +1,7 @@
 // The texts of revisions. A stack mostly goes to many agents and a revision never changes, so a text that was opened for one agent is
-// kept for a while for the next: when a fleet starts, or comes back after a restart, each is read and opened once, not once per agent.
+// kept for some minutes for the next: when a fleet starts, or comes back after a restart, each is read and opened once, not once per
+// agent. Who may read a revision is decided before it comes here, by whoever listed it.
+import type { Clock } from '@brokkr/runtime/clock.ts'
 import { LRUCache } from 'lru-cache'
 import { sealedYaml } from './domain/sealed-yaml.ts'
 import type { Seal } from './seal.ts'
@@ -11,13 +13,36 @@ export interface RevisionTexts {
   open(id: string, sealed: Buffer): string
   /** Of those that are there; null where no key of the ring opens it. The caller says in which pages. */
   load(sql: Sql, ids: readonly string[]): Promise<Map<string, string | null>>
+  /** As answers have it, from the second time on; null before, since most of it would not be asked for again, and when it is not kept. */
+  json(id: string): Buffer | null
+  /** Keeps nothing of what was opened so far. */
+  forget(): void
 }
 
-/** In characters, of which most take a byte. Larger texts are read rarely and are no part of any frame. */
-const [charactersMax, textMax] = [16 << 20, 128 << 10]
+/** In bytes of memory. Larger texts are read rarely and are no part of any frame. */
+const [keptBytes, textBytesMax] = [16 << 20, 128 << 10]
+/** Sealed at rest is a promise about secrets: what is open stays no longer than a fleet needs to come back, however idle the broker is. */
+const keptMs = 5 * 60_000
 
-export function createRevisionTexts(seal: Seal): RevisionTexts {
-  const kept = new LRUCache<string, string>({ maxSize: charactersMax, maxEntrySize: textMax, sizeCalculation: (text) => text.length + 100 })
+interface Kept {
+  readonly text: string
+  readonly json: Buffer | null
+  wasWritten: boolean
+}
+
+export function createRevisionTexts({ seal, clock }: { seal: Seal; clock: Clock }): RevisionTexts {
+  const kept = new LRUCache<string, Kept>({ maxSize: keptBytes, sizeCalculation: memoryOf })
+  let end: { cancel(): void } | null = null
+  const forget = () => {
+    end?.cancel()
+    end = null
+    kept.clear()
+  }
+  const keep = (id: string, text: string) => {
+    if (memoryOfText(text) > textBytesMax) return
+    kept.set(id, { text, json: null, wasWritten: false })
+    end ??= clock.setTimer(keptMs, forget)
+  }
   const open = (id: string, sealed: Buffer): string => seal.open(sealedYaml(id), sealed)
   const openOrNull = (id: string, sealed: Buffer): string | null => {
     try {
@@ -31,17 +56,41 @@ export function createRevisionTexts(seal: Seal): RevisionTexts {
     load: async (sql, ids) => {
       const texts = new Map<string, string | null>()
       for (const id of ids) {
-        const text = kept.get(id)
-        if (text !== undefined) texts.set(id, text)
+        const found = kept.get(id)
+        if (found !== undefined) texts.set(id, found.text)
       }
       const missing = texts.size === 0 ? [...ids] : ids.filter((id) => !texts.has(id))
       const found = missing.length === 0 ? [] : await targetState.sealedOf(sql, { ids: missing })
       for (const { id, sealed } of found) {
-        const text = openOrNull(id, Buffer.from(sealed, 'base64'))
+        const text = openOrNull(id, sealed)
         texts.set(id, text)
-        if (text !== null) kept.set(id, text)
+        if (text !== null) keep(id, text)
       }
       return texts
     },
+    json: (id) => {
+      const found = kept.get(id)
+      if (found === undefined || found.json !== null || !found.wasWritten) {
+        if (found !== undefined) found.wasWritten = true
+        return found?.json ?? null
+      }
+      const json = jsonOf(found.text)
+      kept.set(id, { ...found, json })
+      return json
+    },
+    forget,
   }
 }
+
+/** In memory of its own: a slice of Node's pool would hold all of its page. */
+function jsonOf(text: string): Buffer {
+  const json = JSON.stringify(text)
+  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(json))
+  bytes.write(json)
+  return bytes
+}
+
+const memoryOf = ({ text, json }: Kept): number => memoryOfText(text) + (json === null ? 0 : json.length + 100)
+
+/** A text with anything beyond ASCII may take two bytes for each of its characters. */
+const memoryOfText = (text: string): number => (Buffer.byteLength(text) === text.length ? 1 : 2) * text.length + 100

@@ -97,10 +97,10 @@ beforeAll(async () => {
   }
 })
 /** Nothing is kept, so that every start has its step of reading texts. */
-const readAlways = (seal: Seal): RevisionTexts => ({
-  open: (id, sealed) => createRevisionTexts(seal).open(id, sealed),
-  load: (sql, ids) => createRevisionTexts(seal).load(sql, ids),
-})
+function readAlways(seal: Seal): RevisionTexts {
+  const texts = createRevisionTexts({ seal, clock })
+  return { ...texts, load: (sql, ids) => texts.load(sql, ids).finally(() => texts.forget()) }
+}
 const follow = ({ agent, pak }: TestAgent, cursor?: string): Promise<Follower> =>
   followStream(url, { agentId: agent.id, pak, ...(cursor === undefined ? {} : { cursor }) })
 

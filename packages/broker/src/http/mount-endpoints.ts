@@ -18,6 +18,7 @@ import { methodsOf, routePattern, staticPaths } from './routes-table.ts'
 import { type Answer, commonHeaders, sendAnswer } from './send-answer.ts'
 import { type Live, liveOr503, type Route, type ServeDeps, serve } from './serve.ts'
 import { createCompiler } from './validate.ts'
+import { writeWithTexts } from './write-texts.ts'
 
 export interface MountDeps {
   readonly clock: Clock
@@ -125,7 +126,7 @@ function answerFor({ name, endpoint }: Route, { said }: Exchange, { value, reply
   return {
     status: said.status ?? endpoint.success,
     headers: { 'content-type': 'application/json; charset=utf-8', ...said.headers },
-    body: write(value as Record<string, unknown>),
+    body: writeWithTexts(write, value),
   }
 }
 

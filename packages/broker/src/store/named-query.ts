@@ -1,7 +1,8 @@
 // One named statement on its way over a connection, in place of the driver's own: its messages leave in one write, and its columns
-// are asked for once per connection, since a prepared statement cannot change them. Several may leave in one write, as a train; each
-// ends with a Sync of its own, so that one that fails takes nobody with it.
-import type pg from 'pg'
+// are asked for once per connection, since a prepared statement cannot change them; once they are known, bytea comes as bytes. Several
+// may leave in one write, as a train; each ends with a Sync of its own, so that one that fails takes nobody with it.
+import pg from 'pg'
+import { type Answered, AnswerTap } from './answer-tap.ts'
 import { type ParseColumn, parserOf } from './column-values.ts'
 import { beginBytes, statementBytes, type WireValue, wireValuesOf } from './wire.ts'
 
@@ -20,11 +21,20 @@ type Connection = pg.Connection & { readonly parsedStatements: Readonly<Record<s
 interface Columns {
   readonly names: readonly string[]
   readonly parsers: readonly ParseColumn[]
+  readonly isBytes: readonly boolean[]
+  /** A row of nulls: its copies have their shape from the start. */
+  readonly blank: Readonly<Record<string, unknown>>
 }
-const columnsOn = new WeakMap<pg.Connection, Map<string, Columns>>()
+/** What is known of a connection. */
+interface Known {
+  readonly columns: Map<string, Columns>
+  readonly tap: AnswerTap
+}
+const byteaType: number = pg.types.builtins.BYTEA
+const knownOn = new WeakMap<pg.Connection, Known>()
 
 /** The driver calls `submit`, and then one method per message of the answer. */
-export class NamedQuery implements pg.Submittable {
+export class NamedQuery implements pg.Submittable, Answered {
   readonly name: string
   readonly text: string
   readonly result: Promise<Result>
@@ -36,8 +46,12 @@ export class NamedQuery implements pg.Submittable {
   #rowCount = 0
   #known: Map<string, Columns> | undefined
   #columns: Columns | undefined
+  /** Its columns were known when it left. */
+  #getsBytes = false
   #fault: unknown = null
   #client: pg.ClientBase | null = null
+  /** Itself and those behind it; of the first one alone. */
+  #train: readonly NamedQuery[] = []
   #next: NamedQuery | null = null
   #isSent = false
 
@@ -52,8 +66,8 @@ export class NamedQuery implements pg.Submittable {
 
   /** Sends it, and behind it in the same write `others`, which the connection must know. */
   run(client: pg.ClientBase, others: readonly NamedQuery[] = []): Promise<Result> {
-    const train = [this, ...others]
-    for (let at = 1; at < train.length; at += 1) train[at - 1]!.#pull(train[at]!, client)
+    this.#train = [this, ...others]
+    for (let at = 1; at < this.#train.length; at += 1) this.#train[at - 1]!.#pull(this.#train[at]!, client)
     client.query(this)
     return this.result
   }
@@ -69,40 +83,57 @@ export class NamedQuery implements pg.Submittable {
     const { parsedStatements } = connection as Connection
     const isNew = parsedStatements[this.name] === undefined
     if (!isNew && parsedStatements[this.name] !== this.text) return new Error(`two statements are called ${this.name}`)
-    const pieces = [this.#leave(connection, isNew)]
+    const known = knownOf(connection)
+    const pieces = this.#train.map((each) => each.#leave(known, each === this && isNew))
     if (this.#begins) pieces.unshift(beginBytes)
-    for (let next = this.#next; next !== null; next = next.#next) pieces.push(next.#leave(connection, false))
+    known.tap.expect(this.#train)
     // A connection that has gone tells everybody who waits on it.
     if (connection.stream.writable) connection.stream.write(pieces.length === 1 ? pieces[0] : Buffer.concat(pieces))
     return null
   }
 
-  #leave(connection: pg.Connection, isNew: boolean): Buffer {
+  #leave({ columns }: Known, isNew: boolean): Buffer {
     this.#isSent = true
-    this.#known = columnsOn.get(connection)
-    if (this.#known === undefined) columnsOn.set(connection, (this.#known = new Map()))
-    this.#columns = this.#known.get(this.name)
-    return statementBytes({ name: this.name, text: this.text, values: this.#values, isNew, asksColumns: this.#columns === undefined })
+    this.#known = columns
+    this.#columns = columns.get(this.name)
+    this.#getsBytes = this.#columns !== undefined
+    const { name, text } = this
+    return statementBytes({ name, text, values: this.#values, isNew, asksColumns: !this.#getsBytes, bytesOf: this.#columns?.isBytes ?? [] })
   }
 
   handleRowDescription({ fields }: { fields: readonly pg.FieldDef[] }): void {
-    this.#columns = { names: fields.map(({ name }) => name), parsers: fields.map(({ dataTypeID }) => parserOf(dataTypeID)) }
+    const names = fields.map(({ name }) => name)
+    this.#columns = {
+      names,
+      parsers: fields.map(({ dataTypeID }) => parserOf(dataTypeID)),
+      isBytes: fields.map(({ dataTypeID }) => dataTypeID === byteaType),
+      blank: Object.fromEntries(names.map((name) => [name, null])),
+    }
     this.#known?.set(this.name, this.#columns)
   }
 
-  handleDataRow({ fields }: { fields: readonly (string | null)[] }): void {
-    const { names, parsers } = this.#columns ?? noColumns
-    const row: Record<string, unknown> = {}
+  takeRow(bytes: Buffer, start: number): void {
+    const { names, parsers, isBytes, blank } = this.#columns ?? noColumns
+    const row: Record<string, unknown> = { ...blank }
     try {
-      for (let at = 0; at < fields.length; at += 1) {
-        const text = fields[at]!
-        row[names[at]!] = text === null ? null : parsers[at]!(text)
+      let at = start + 2
+      for (let column = 0; column < names.length; column += 1) {
+        const length = bytes.readInt32BE(at)
+        at += 4
+        if (length < 0) continue // null, as it stands there
+        const end = at + length
+        const isCopied = this.#getsBytes && isBytes[column]!
+        row[names[column]!] = isCopied ? Buffer.from(bytes.subarray(at, end)) : parsers[column]!(bytes.toString('utf8', at, end))
+        at = end
       }
       this.#rows.push(row)
     } catch (error) {
       this.#fault ??= error
     }
   }
+
+  /** Rows come by `takeRow`. */
+  handleDataRow(): void {}
 
   handleCommandComplete({ text }: { text: string }): void {
     this.#rowCount = Number(text.slice(text.lastIndexOf(' ') + 1)) || 0
@@ -131,9 +162,15 @@ export class NamedQuery implements pg.Submittable {
 }
 
 /** Whether a connection has run a statement before, and so has it prepared. */
-export const knows = (client: pg.ClientBase, name: string): boolean => columnsOn.get(connectionOf(client))?.has(name) === true
+export const knows = (client: pg.ClientBase, name: string): boolean => knownOn.get(connectionOf(client))?.columns.has(name) === true
 
-const noColumns: Columns = { names: [], parsers: [] }
+const noColumns: Columns = { names: [], parsers: [], isBytes: [], blank: {} }
+
+function knownOf(connection: pg.Connection): Known {
+  const known = knownOn.get(connection) ?? { columns: new Map(), tap: new AnswerTap(connection.stream) }
+  knownOn.set(connection, known)
+  return known
+}
 
 const connectionOf = (client: pg.ClientBase): pg.Connection => (client as unknown as { connection: pg.Connection }).connection
 

@@ -127,7 +127,7 @@ test('what an agent with a share of all stacks should run is led by indexes too'
       insert into agent_stack_status (agent_id, stack_id, epoch, rev, phase, code)
         select agent_id, stack_id, gen_random_uuid(), 1, 'applied', null from agent_targets;
       analyze agent_targets; analyze agent_stack_status`)
-    for (const { statement } of [store.targetState.list, store.wanted.listForAgent]) {
+    for (const { statement } of [store.targetState.list, store.targetState.listNew, store.wanted.listForAgent]) {
       const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Plan }[] }>(`explain (generic_plan, format json) ${statement.text}`)
       expect(largeScans(rows[0]!['QUERY PLAN'][0]!.Plan), statement.name).toEqual([])
     }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { beginBytes, statementBytes, wireValuesOf } from './wire.ts'
 
-const statement = { name: 'stacks.get', text: 'select 1', values: ['a', null], isNew: false, asksColumns: false }
+const statement = { name: 'stacks.get', text: 'select 1', values: ['a', null], isNew: false, asksColumns: false, bytesOf: [] }
 
 /** The letters of the messages, by the lengths they carry themselves. */
 function lettersOf(bytes: Buffer): string {
@@ -27,4 +27,14 @@ test('lengths count bytes, not characters, and bytes go as they are', () => {
   expect(lettersOf(bytes)).toBe('BES')
   expect(bytes.includes(Buffer.from([0, 0, 0, 9, ...Buffer.from('grün €')]))).toBe(true)
   expect(bytes.includes(Buffer.from([0, 0, 0, 2, 0, 255]))).toBe(true)
+})
+
+test('columns of bytes are asked for as bytes, the others as text; without any nothing is said', () => {
+  const bind = (bytesOf: readonly boolean[]) =>
+    statementBytes({ ...statement, values: [], bytesOf })
+      .toString('latin1')
+      .split('E')[0]
+  expect(lettersOf(statementBytes({ ...statement, bytesOf: [false, true] }))).toBe('BES')
+  expect(bind([false, true])?.endsWith('\0\0\0\0\0\x02\0\0\0\x01')).toBe(true)
+  expect(bind([false, false])).toBe(bind([]))
 })

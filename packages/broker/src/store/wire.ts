@@ -17,6 +17,8 @@ export interface WireStatement {
   readonly isNew: boolean
   /** Nobody knows its columns yet. */
   readonly asksColumns: boolean
+  /** Which columns come as bytes; the others, and all of an empty list, as text. */
+  readonly bytesOf: readonly boolean[]
 }
 
 const describePortal = Buffer.from([0x44, 0, 0, 0, 6, 0x50, 0])
@@ -32,14 +34,15 @@ export const beginBytes = Buffer.concat([
 ])
 
 /** Parse and Describe only where they are needed, then Bind, Execute and Sync. */
-export function statementBytes({ name, text, values, isNew, asksColumns }: WireStatement): Buffer {
+export function statementBytes({ name, text, values, isNew, asksColumns, bytesOf }: WireStatement): Buffer {
   const nameBytes = Buffer.byteLength(name)
   const parseBytes = isNew ? 1 + 4 + nameBytes + 1 + Buffer.byteLength(text) + 1 + 2 : 0
   const lengths = values.map((value) => (value === null ? 0 : typeof value === 'string' ? Buffer.byteLength(value) : value.length))
-  const bindBytes = bindLength(nameBytes, values, lengths)
+  const asked = bytesOf.includes(true) ? bytesOf : []
+  const bindBytes = bindLength(nameBytes, values, lengths) + 2 * asked.length
   const bytes = Buffer.allocUnsafe(parseBytes + 1 + bindBytes + (asksColumns ? describePortal.length : 0) + executeAndSync.length)
   let at = isNew ? writeParse(bytes, name, text) : 0
-  at = writeBind(bytes, at, { name, values, lengths, bindBytes })
+  at = writeBind(bytes, at, { name, values, lengths, bindBytes, asked })
   if (asksColumns) at += describePortal.copy(bytes, at)
   executeAndSync.copy(bytes, at)
   return bytes
@@ -47,7 +50,7 @@ export function statementBytes({ name, text, values, isNew, asksColumns }: WireS
 
 const isBinary = (value: WireValue): boolean => value !== null && typeof value !== 'string'
 
-/** Without the letter that tells the message: no portal name, the statement's, formats, values, text results. */
+/** Without the letter that tells the message: no portal name, the statement's, formats, values, how many results are not all text. */
 function bindLength(nameBytes: number, values: readonly WireValue[], lengths: readonly number[]): number {
   const formats = values.some(isBinary) ? 2 * values.length : 0
   return 4 + 1 + nameBytes + 1 + 2 + formats + 2 + lengths.reduce((all, each) => all + 4 + each, 0) + 2
@@ -67,14 +70,24 @@ function writeParse(bytes: Buffer, name: string, text: string): number {
 function writeBind(
   bytes: Buffer,
   start: number,
-  { name, values, lengths, bindBytes }: { name: string; values: readonly WireValue[]; lengths: readonly number[]; bindBytes: number },
+  {
+    name,
+    values,
+    lengths,
+    bindBytes,
+    asked,
+  }: Pick<WireStatement, 'name' | 'values'> & {
+    readonly lengths: readonly number[]
+    readonly bindBytes: number
+    readonly asked: readonly boolean[]
+  },
 ): number {
   bytes[start] = 0x42
   let at = bytes.writeInt32BE(bindBytes, start + 1)
   bytes[at++] = 0
   at += bytes.write(name, at)
   bytes[at++] = 0
-  at = writeFormats(bytes, at, values)
+  at = writeFormats(bytes, at, values.some(isBinary) ? values.map(isBinary) : [])
   at = bytes.writeInt16BE(values.length, at)
   for (let index = 0; index < values.length; index += 1) {
     const value = values[index]!
@@ -82,13 +95,12 @@ function writeBind(
     if (typeof value === 'string') at += bytes.write(value, at)
     else if (value !== null) at += value.copy(bytes, at)
   }
-  return bytes.writeInt16BE(0, at)
+  return writeFormats(bytes, at, asked)
 }
 
 /** No codes at all say that everything is text. */
-function writeFormats(bytes: Buffer, start: number, values: readonly WireValue[]): number {
-  if (!values.some(isBinary)) return bytes.writeInt16BE(0, start)
-  let at = bytes.writeInt16BE(values.length, start)
-  for (const value of values) at = bytes.writeInt16BE(isBinary(value) ? 1 : 0, at)
+function writeFormats(bytes: Buffer, start: number, areBytes: readonly boolean[]): number {
+  let at = bytes.writeInt16BE(areBytes.length, start)
+  for (const isBytes of areBytes) at = bytes.writeInt16BE(isBytes ? 1 : 0, at)
   return at
 }

@@ -4,18 +4,21 @@ import { UnsealFailed } from '../../seal.ts'
 
 const [pageRows, pageBytes] = [500, 1024 * 1024]
 
+/** One for each row, or it throws: a text that is missing must never be read as an empty one. */
 export async function openTexts(
   { sql, texts }: Pick<BrokerDeps, 'sql' | 'texts'>,
   rows: readonly { readonly id: string; readonly yaml_bytes: number }[],
 ): Promise<Map<string, string>> {
   const opened = new Map<string, string>()
   for (const ids of pagesOf(rows)) {
-    for (const [id, text] of await texts.load(sql, ids)) {
-      if (text === null) throw new UnsealFailed(`the text of deployment object ${id} cannot be opened with any key of the ring`)
-      opened.set(id, text)
-    }
+    const loaded = await texts.load(sql, ids)
+    for (const id of ids) opened.set(id, loaded.get(id) ?? unreadable(id))
   }
   return opened
+}
+
+function unreadable(id: string): never {
+  throw new UnsealFailed(`the text of deployment object ${id} is gone or cannot be opened with any key of the ring`)
 }
 
 function* pagesOf(rows: readonly { readonly id: string; readonly yaml_bytes: number }[]): Generator<string[]> {

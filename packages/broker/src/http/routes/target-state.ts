@@ -4,19 +4,23 @@ import type { BrokerDeps } from '../../deps.ts'
 import { digestOf } from '../../domain/digest-of.ts'
 import * as targetState from '../../store/target-state.ts'
 import type { Handler } from '../handler.ts'
+import { textAsJson } from '../write-texts.ts'
 import { openTexts } from './open-texts.ts'
 
 /** Absence in a full list counts only with its count and digest, and an incremental one is never evidence of absence. */
 export const handleTargetState: Handler<'getTargetState', BrokerDeps> = async (deps, { params, query, headers, reply }) => {
   const isFull = query.mode === 'full'
-  const listed = await targetState.list(deps.sql, { agent_id: params.id, only_new: !isFull })
+  const listed = await (isFull ? targetState.list : targetState.listNew)(deps.sql, { agent_id: params.id })
   if (isFull) {
-    const { count, digest } = digestOf(listed.map((row) => ({ ...row, object_id: row.id })))
+    const { count, digest } = digestOf(
+      listed.map(({ stack_id, rev, id, yaml_checksum }) => ({ stack_id, rev, object_id: id, yaml_checksum })),
+    )
     reply.setHeader('x-brokkr-count', String(count))
     reply.setHeader('x-brokkr-digest', digest)
     reply.setHeader('etag', `"${digest}"`)
     if (headers['if-none-match'] === `"${digest}"`) return reply.empty(304)
   }
   const texts = await openTexts(deps, listed)
-  return listed.map(({ yaml_bytes: _bytes, ...row }) => ({ ...row, yaml_content: texts.get(row.id) ?? '' }) as TargetStateItem)
+  const withText = (row: targetState.ListedItem) => ({ yaml_content: texts.get(row.id)!, [textAsJson]: deps.texts.json(row.id) })
+  return listed.map((row) => Object.assign(row, withText(row)) as unknown as TargetStateItem)
 }
