@@ -58,6 +58,25 @@ test('[X13] the role of one schema is refused by every table of the other', asyn
   })
 })
 
+test('[X13] what is written into one schema becomes news of that schema, whatever the search_path of whoever writes', async () => {
+  const [own, foreign] = schemas
+  const admin = await database.connect()
+  const news = async (schema: string) =>
+    (await admin.query<{ kind: string }>(`select object_kind as kind from ${schema}.change_log order by seq`)).rows.map(({ kind }) => kind)
+  const [before, foreignBefore] = [await news(own), await news(foreign)]
+  const id = (of: number) => `'00000000-0000-0000-0000-00000000000${of}'::uuid`
+  await admin.query(`set search_path = ${foreign}, public`)
+  await admin.query(`insert into ${own}.generators (id, name) values (${id(1)}, 'g')`)
+  await admin.query(`insert into ${own}.stacks (id, name, generator_id) values (${id(2)}, 's', ${id(1)})`)
+  await admin.query(`with taken as (
+      update ${own}.stacks set last_sequence = 1, sequence_xid = pg_current_xact_id() where id = ${id(2)} returning id)
+    insert into ${own}.deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind)
+    select ${id(3)}, id, 1, '', 0, '', 'admin' from taken`)
+  expect((await news(own)).slice(before.length)).toEqual(['generator', 'stack', 'stack', 'deployment_object'])
+  expect(await news(foreign)).toEqual(foreignBefore)
+  await admin.end()
+})
+
 test('[X13] brokers of two schemas neither hear nor hold up each other', async () => {
   const [own, foreign] = schemas
   const env = (schema: string) => ({
