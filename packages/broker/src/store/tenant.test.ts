@@ -65,7 +65,7 @@ test('[X13] what is written into one schema becomes news of that schema, whateve
     (await admin.query<{ kind: string }>(`select object_kind as kind from ${schema}.change_log order by seq`)).rows.map(({ kind }) => kind)
   const [before, foreignBefore] = [await news(own), await news(foreign)]
   const id = (of: number) => `'00000000-0000-0000-0000-00000000000${of}'::uuid`
-  await admin.query(`set search_path = ${foreign}, public`)
+  await admin.query(`begin; set local search_path = ${foreign}, public`)
   await admin.query(`insert into ${own}.generators (id, name) values (${id(1)}, 'g')`)
   await admin.query(`insert into ${own}.stacks (id, name, generator_id) values (${id(2)}, 's', ${id(1)})`)
   await admin.query(`with taken as (
@@ -74,6 +74,7 @@ test('[X13] what is written into one schema becomes news of that schema, whateve
     select ${id(3)}, id, 1, '', 0, '', 'admin' from taken`)
   expect((await news(own)).slice(before.length)).toEqual(['generator', 'stack', 'stack', 'deployment_object'])
   expect(await news(foreign)).toEqual(foreignBefore)
+  await admin.query('rollback')
   await admin.end()
 })
 
