@@ -3,7 +3,12 @@ import { expect, test } from 'vitest'
 import { maskAnswer } from './mask-answer.ts'
 import { textAsJson, writeWithTexts } from './write-texts.ts'
 
-const item = (yaml_content: string, name = 'a') => ({ name, yaml_content, id: 7, [textAsJson]: Buffer.from(JSON.stringify(yaml_content)) })
+const item = (text: string, name = 'a') => ({
+  name,
+  yaml_content: text,
+  id: 7,
+  [textAsJson]: { text, json: Buffer.from(JSON.stringify(text)) },
+})
 const written = (value: unknown) => writeWithTexts(JSON.stringify, value)
 
 test('what has not every text at hand is written as always', () => {
@@ -26,8 +31,9 @@ test('a list with every text at hand is the same, as bytes, whatever the texts a
   )
 })
 
-test('an answer that was masked is written from its masked texts', async () => {
+test('an answer whose texts were changed is written from the changed ones, however it was copied', async () => {
   const said = { headers: {}, status: null, denied: null, answer: null }
   const masked = await maskAnswer(() => Promise.resolve('***'), said, [item('password: hunter2')])
-  expect(written(masked).toString()).toBe('[{"name":"a","yaml_content":"***","id":7}]')
+  const copied = [{ ...item('password: hunter2'), yaml_content: '***' }]
+  for (const value of [masked, copied]) expect(written(value).toString()).toBe('[{"name":"a","yaml_content":"***","id":7}]')
 })

@@ -21,6 +21,9 @@ export const handleTargetState: Handler<'getTargetState', BrokerDeps> = async (d
     if (headers['if-none-match'] === `"${digest}"`) return reply.empty(304)
   }
   const texts = await openTexts(deps, listed)
-  const withText = (row: targetState.ListedItem) => ({ yaml_content: texts.get(row.id)!, [textAsJson]: deps.texts.json(row.id) })
+  const withText = ({ id }: targetState.ListedItem) => {
+    const [text, json] = [texts.get(id)!, deps.texts.json(id)]
+    return { yaml_content: text, [textAsJson]: json && { text, json } }
+  }
   return listed.map((row) => Object.assign(row, withText(row)) as unknown as TargetStateItem)
 }
