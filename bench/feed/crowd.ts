@@ -3,7 +3,7 @@
 import { type Fleet, fill } from '../broker/fill.ts'
 import { cpuNsOf } from '../cpu.ts'
 import { percentile, residentMib, tell } from '../figures.ts'
-import { type Bench, channel, scaled, startReaders, write } from './parts.ts'
+import { type Bench, channel, scaled, startReaders, startWriter } from './parts.ts'
 
 const bare = (agents: Fleet['agents']) => agents.map(({ id, pak }) => ({ id, pak }))
 
@@ -74,22 +74,30 @@ export async function writes({ postgres, ours }: Bench): Promise<void> {
     encryptionKey: ours.encryptionKey,
     stackIds: fleet.agents.flatMap(({ stackIds }) => stackIds),
     perSecond: null,
-    seconds: 5,
+    seconds: 1,
     connections: 16,
+  }
+  const writer = startWriter()
+  const rateWith = async (state: 'on' | 'off', by: 'action' | 'statement'): Promise<number> => {
+    const word = state === 'on' ? 'enable' : 'disable'
+    await client.query(`alter table stacks ${word} trigger feed_update; alter table deployment_objects ${word} trigger feed_insert`)
+    const { commits, seconds } = await writer.write({ ...order, by, channel: state === 'on' ? channel : null })
+    return commits.length / seconds
   }
   for (const by of ['action', 'statement'] as const) {
     const rates: Record<'on' | 'off', number[]> = { on: [], off: [] }
-    for (let round = 0; round < 5; round += 1) {
-      for (const state of ['on', 'off'] as const) {
-        const word = state === 'on' ? 'enable' : 'disable'
-        await client.query(`alter table stacks ${word} trigger feed_update; alter table deployment_objects ${word} trigger feed_insert`)
-        const { commits, seconds } = await write({ ...order, by, channel: state === 'on' ? channel : null })
-        rates[state].push(commits.length / seconds)
-      }
-    }
+    for (const state of ['on', 'off'] as const) await rateWith(state, by)
+    // Many short turns, each side as often before the other as behind it: the machine's own ups and downs last for seconds.
+    for (let turn = 0; turn < 40; turn += 1)
+      for (const state of turn % 2 === 0 ? (['on', 'off'] as const) : (['off', 'on'] as const)) rates[state].push(await rateWith(state, by))
     const [on, off] = [percentile(rates.on, 0.5), percentile(rates.off, 0.5)]
+    const quarters = rates.on.map((rate, turn) => rate / rates.off[turn]!)
     const name = by === 'action' ? 'submissions as the broker does them' : 'one bare statement'
-    tell(`[S4] writes with the feed on / off, ${name} (bar 0.9)`, `${(on / off).toFixed(2)} (${on.toFixed(0)}/s, ${off.toFixed(0)}/s)`)
+    tell(
+      `[S4] writes with the feed on / off, ${name} (bar 0.9)`,
+      `${(on / off).toFixed(2)} (${on.toFixed(0)}/s, ${off.toFixed(0)}/s) · turn by turn ${percentile(quarters, 0.25).toFixed(2)} to ${percentile(quarters, 0.75).toFixed(2)}`,
+    )
   }
+  await writer.quit()
   await client.end()
 }

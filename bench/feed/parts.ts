@@ -2,7 +2,6 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
-import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import type { PrivatePostgres } from '@brokkr/testing/postgres.ts'
 import type { Ours } from '../broker/servers.ts'
@@ -45,10 +44,30 @@ export async function startReaders(order: ReadersOrder): Promise<Readers> {
   }
 }
 
-export async function write(order: WriterOrder): Promise<WriterResult> {
+export interface Writer {
+  write(order: WriterOrder): Promise<WriterResult>
+  quit(): Promise<void>
+}
+export function startWriter(): Writer {
   const child = program('writer-main.ts')
-  child.stdin.end(JSON.stringify(order))
-  return JSON.parse(await text(child.stdout)) as WriterResult
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
+  return {
+    write: async (order) => {
+      child.stdin.write(`${JSON.stringify(order)}\n`)
+      return JSON.parse((await lines.next()).value ?? '{}') as WriterResult
+    },
+    quit: async () => {
+      child.stdin.end()
+      await new Promise((resolve) => child.on('close', resolve))
+    },
+  }
+}
+
+export async function write(order: WriterOrder): Promise<WriterResult> {
+  const writer = startWriter()
+  const result = await writer.write(order)
+  await writer.quit()
+  return result
 }
 
 export interface Delays {

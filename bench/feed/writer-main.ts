@@ -1,8 +1,8 @@
 // The writer: submits objects by the broker's own action or by one bare statement, at a fixed rate whatever comes back (open loop) or as fast as it goes,
 // and notes for each (stack, rev) when its commit was confirmed. NOTIFY follows the commit, one in flight and a rest
-// between them, as the broker does it.
+// between them, as the broker does it. An order a line, a result a line; connections and what they have prepared stay.
 import { randomUUID } from 'node:crypto'
-import { text as readAll } from 'node:stream/consumers'
+import { createInterface } from 'node:readline'
 import { submitDeploymentObject } from '@brokkr/broker/actions/submit-deployment-object.ts'
 import { systemActor } from '@brokkr/broker/domain/actor.ts'
 import { sealedYaml } from '@brokkr/broker/domain/sealed-yaml.ts'
@@ -30,69 +30,83 @@ export interface WriterResult {
   readonly seconds: number
 }
 
-const order = JSON.parse(await readAll(process.stdin)) as WriterOrder
-const seal = createSeal([Buffer.from(order.encryptionKey, 'hex')])
 const manifest = manifestOf(500)
-const pool = new pg.Pool({ connectionString: order.databaseUrl, max: order.connections + 1 })
 const statement = `with taken as (
     update stacks set last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id(), head_object_id = $2 where id = $1 returning last_sequence)
   insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind)
   select $2, $1, last_sequence, $3, $4, md5('a') || md5('b'), 'admin' from taken returning sequence_id`
-const commits: [string, number, number][] = []
 
-let notifying: Promise<void> | null = null
-let isOwed = false
-function notify(): void {
-  if (order.channel === null) return
-  isOwed = true
-  notifying ??= (async () => {
-    while (isOwed) {
-      isOwed = false
-      await pool.query({
-        name: 'notify',
-        text: `select set_config('synchronous_commit', 'off', true), pg_notify($1, '')`,
-        values: [order.channel],
-      })
-      await new Promise((resolve) => setTimeout(resolve, notifyRestMs))
-    }
-    notifying = null
-  })()
-}
-
-const database = openDatabase({ url: order.databaseUrl, schema: 'public', poolSize: order.connections })
-// As a broker without any webhook keeps them.
-const hooks = keepSubscriptions({ isTrusted: () => true })
-const submitBy = {
-  action: async (stackId: string): Promise<number> => {
-    const input = { stackId, yamlContent: manifest, isDeletionMarker: false, expectedSequenceId: undefined, by: systemActor }
-    return (await submitDeploymentObject({ sql: database, seal, hooks, wakeFeed: () => undefined }, input)).sequence_id
-  },
-  statement: async (stackId: string): Promise<number> => {
-    const id = randomUUID()
-    const values = [stackId, id, seal.seal(sealedYaml(id), manifest), manifest.length]
-    const { rows } = await pool.query<{ sequence_id: string }>({ name: 'submit', text: statement, values })
-    return Number(rows[0]!.sequence_id)
-  },
-}[order.by ?? 'statement']
-
-let turn = 0
-async function submit(): Promise<void> {
-  const stackId = order.stackIds[(turn += 1) % order.stackIds.length]!
-  commits.push([stackId, await submitBy(stackId), Number(process.hrtime.bigint())])
-  notify()
-}
-
-const startedMs = performance.now()
-const endMs = startedMs + order.seconds * 1000
-const pending = new Set<Promise<void>>()
-if (order.perSecond === null) {
-  const lane = async () => {
-    while (performance.now() < endMs) await submit()
+function open({ databaseUrl, encryptionKey, connections }: WriterOrder) {
+  const seal = createSeal([Buffer.from(encryptionKey, 'hex')])
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: connections + 1 })
+  const database = openDatabase({ url: databaseUrl, schema: 'public', poolSize: connections })
+  // As a broker without any webhook keeps them.
+  const hooks = keepSubscriptions({ isTrusted: () => true })
+  return {
+    pool,
+    action: async (stackId: string): Promise<number> => {
+      const input = { stackId, yamlContent: manifest, isDeletionMarker: false, expectedSequenceId: undefined, by: systemActor }
+      return (await submitDeploymentObject({ sql: database, seal, hooks, wakeFeed: () => undefined }, input)).sequence_id
+    },
+    statement: async (stackId: string): Promise<number> => {
+      const id = randomUUID()
+      const values = [stackId, id, seal.seal(sealedYaml(id), manifest), manifest.length]
+      const { rows } = await pool.query<{ sequence_id: string }>({ name: 'submit', text: statement, values })
+      return Number(rows[0]!.sequence_id)
+    },
+    close: () => Promise.all([pool.end(), database.close()]),
   }
-  await Promise.all(Array.from({ length: order.connections }, lane))
-} else {
+}
+let opened: ReturnType<typeof open> | undefined
+
+function notifier(pool: pg.Pool, channel: string | null) {
+  let notifying: Promise<void> | null = null
+  let isOwed = false
+  return {
+    notify: (): void => {
+      if (channel === null) return
+      isOwed = true
+      notifying ??= (async () => {
+        while (isOwed) {
+          isOwed = false
+          const text = `select set_config('synchronous_commit', 'off', true), pg_notify($1, '')`
+          await pool.query({ name: 'notify', text, values: [channel] })
+          await new Promise((resolve) => setTimeout(resolve, notifyRestMs))
+        }
+        notifying = null
+      })()
+    },
+    ended: async () => void (await notifying),
+  }
+}
+
+async function obey(order: WriterOrder): Promise<WriterResult> {
+  opened ??= open(order)
+  const submitBy = opened[order.by ?? 'statement']
+  const { notify, ended } = notifier(opened.pool, order.channel)
+  const commits: [string, number, number][] = []
+  let turn = 0
+  const submit = async (): Promise<void> => {
+    const stackId = order.stackIds[(turn += 1) % order.stackIds.length]!
+    commits.push([stackId, await submitBy(stackId), Number(process.hrtime.bigint())])
+    notify()
+  }
+  const startedMs = performance.now()
+  const endMs = startedMs + order.seconds * 1000
+  if (order.perSecond === null) {
+    const lane = async () => {
+      while (performance.now() < endMs) await submit()
+    }
+    await Promise.all(Array.from({ length: order.connections }, lane))
+  } else await openLoop(order.perSecond, startedMs, endMs, submit)
+  await ended()
+  return { commits, seconds: (performance.now() - startedMs) / 1000 }
+}
+
+async function openLoop(perSecond: number, startedMs: number, endMs: number, submit: () => Promise<void>): Promise<void> {
+  const pending = new Set<Promise<void>>()
   for (let sent = 0; performance.now() < endMs; ) {
-    const due = Math.floor(((performance.now() - startedMs) / 1000) * order.perSecond)
+    const due = Math.floor(((performance.now() - startedMs) / 1000) * perSecond)
     for (; sent < due; sent += 1) {
       const one = submit().finally(() => pending.delete(one))
       pending.add(one)
@@ -101,6 +115,9 @@ if (order.perSecond === null) {
   }
   await Promise.all(pending)
 }
-if (notifying !== null) await (notifying as Promise<void>)
-const result: WriterResult = { commits, seconds: (performance.now() - startedMs) / 1000 }
-process.stdout.write(JSON.stringify(result), () => void Promise.all([pool.end(), database.close()]))
+
+for await (const line of createInterface(process.stdin)) {
+  const result = await obey(JSON.parse(line) as WriterOrder)
+  await new Promise((written) => process.stdout.write(`${JSON.stringify(result)}\n`, written))
+}
+await opened?.close()
