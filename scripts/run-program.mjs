@@ -8,11 +8,16 @@ let stopSignal = null
 /** Set once a signal arrived: no further step may begin. */
 export const stopped = () => stopSignal
 
+/** One Ctrl-C comes more than once: from the terminal, to all of its group, and passed on by whoever started us. */
+const sameSignalMs = 1000
+
 /** Passes SIGINT and SIGTERM on to what runs; a second signal kills it. */
 export function forwardSignals() {
+  let firstMs
   for (const signal of ['SIGINT', 'SIGTERM']) {
     process.on(signal, () => {
-      const isSecond = stopSignal !== null
+      const isSecond = firstMs !== undefined && performance.now() - firstMs > sameSignalMs
+      firstMs ??= performance.now()
       stopSignal = signal
       for (const child of running) child.kill(isSecond ? 'SIGKILL' : signal)
       if (running.size === 0) process.exit(130)

@@ -47,8 +47,13 @@ test('up without a cluster serves probes, metrics and the description, a second 
   expect((await second.exited).code).toBe(0)
   expect(second.text()).toContain(`running already at ${url}`)
 
-  await up.kill('SIGINT')
+  // A terminal sends it to npm, its shell and its script as well, and each of them passes it on.
+  for (let times = 0; times < 20; times += 1) {
+    process.kill(up.pid, 'SIGINT')
+    await new Promise(setImmediate)
+  }
   expect((await up.exited).code).toBe(0)
+  expect(up.text()).toContain('stopped; data are kept')
   expect(living(started)).toEqual([])
   await expect(fetch(`${url}/healthz`)).rejects.toThrow('fetch failed')
 })

@@ -89,11 +89,16 @@ function tellWhereItIs(broker: BrokerAt, adminPakFile: string): void {
   print(`  Open   ${broker.url}        sign in with the key in ${adminPakFile}`)
 }
 
+/** One Ctrl-C comes more than once: from the terminal, to all of its group, and passed on by whoever started us. */
+const sameSignalMs = 1000
+
 /** The first signal stops everything in order; a second one ends this process, and its children with it. */
 function untilSignal(stopping: AbortController): Promise<void> {
+  let firstMs: number | undefined
   return new Promise((resolveStopped) => {
     const onSignal = () => {
-      if (stopping.signal.aborted) process.exit(1)
+      if (firstMs !== undefined && performance.now() - firstMs > sameSignalMs) process.exit(1)
+      firstMs ??= performance.now()
       stopping.abort(new CliError('stopped'))
       resolveStopped()
     }
