@@ -56,7 +56,11 @@ export async function idle({ postgres, ours }: Bench): Promise<void> {
   await broker.kill()
 }
 
-/** [S4] The same writes with the feed's triggers and without. */
+/** `told`: as the broker does it where there is another one. */
+const states = ['on', 'told', 'off'] as const
+type State = (typeof states)[number]
+
+/** [S4] The same writes with the feed's triggers, without, and beside another broker, which is told of every few of them by NOTIFY. */
 export async function writes({ postgres, ours }: Bench): Promise<void> {
   const database = await postgres.database()
   const broker = await ours.start(database.url)
@@ -78,25 +82,27 @@ export async function writes({ postgres, ours }: Bench): Promise<void> {
     connections: 16,
   }
   const writer = startWriter()
-  const rateWith = async (state: 'on' | 'off', by: 'action' | 'statement'): Promise<number> => {
-    const word = state === 'on' ? 'enable' : 'disable'
+  const rateWith = async (state: State, by: 'action' | 'statement'): Promise<number> => {
+    const word = state === 'off' ? 'disable' : 'enable'
     await client.query(`alter table stacks ${word} trigger feed_update; alter table deployment_objects ${word} trigger feed_insert`)
-    const { commits, seconds } = await writer.write({ ...order, by, channel: state === 'on' ? channel : null })
+    const { commits, seconds } = await writer.write({ ...order, by, channel: state === 'told' ? channel : null })
     return commits.length / seconds
   }
   for (const by of ['action', 'statement'] as const) {
-    const rates: Record<'on' | 'off', number[]> = { on: [], off: [] }
-    for (const state of ['on', 'off'] as const) await rateWith(state, by)
-    // Many short turns, each side as often before the other as behind it: the machine's own ups and downs last for seconds.
+    const rates: Record<State, number[]> = { on: [], off: [], told: [] }
+    for (const state of states) await rateWith(state, by)
+    // Many short turns, each as often before the others as behind them: the machine's own ups and downs last for seconds.
     for (let turn = 0; turn < 40; turn += 1)
-      for (const state of turn % 2 === 0 ? (['on', 'off'] as const) : (['off', 'on'] as const)) rates[state].push(await rateWith(state, by))
-    const [on, off] = [percentile(rates.on, 0.5), percentile(rates.off, 0.5)]
-    const quarters = rates.on.map((rate, turn) => rate / rates.off[turn]!)
+      for (const state of turn % 2 === 0 ? states : states.toReversed()) rates[state].push(await rateWith(state, by))
     const name = by === 'action' ? 'submissions as the broker does them' : 'one bare statement'
-    tell(
-      `[S4] writes with the feed on / off, ${name} (bar 0.9)`,
-      `${(on / off).toFixed(2)} (${on.toFixed(0)}/s, ${off.toFixed(0)}/s) · turn by turn ${percentile(quarters, 0.25).toFixed(2)} to ${percentile(quarters, 0.75).toFixed(2)}`,
-    )
+    for (const state of ['on', 'told'] as const) {
+      const [rate, without] = [percentile(rates[state], 0.5), percentile(rates.off, 0.5)]
+      const turns = rates[state].map((each, turn) => each / rates.off[turn]!)
+      tell(
+        `[S4] writes with the feed on / off, ${name}${state === 'told' ? ', beside another broker' : ' (bar 0.9)'}`,
+        `${(rate / without).toFixed(2)} (${rate.toFixed(0)}/s, ${without.toFixed(0)}/s) · turn by turn ${percentile(turns, 0.25).toFixed(2)} to ${percentile(turns, 0.75).toFixed(2)}, median ${percentile(turns, 0.5).toFixed(2)}`,
+      )
+    }
   }
   await writer.quit()
   await client.end()

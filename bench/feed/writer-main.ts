@@ -1,6 +1,6 @@
 // The writer: submits objects by the broker's own action or by one bare statement, at a fixed rate whatever comes back (open loop) or as fast as it goes,
-// and notes for each (stack, rev) when its commit was confirmed. NOTIFY follows the commit, one in flight and a rest
-// between them, as the broker does it. An order a line, a result a line; connections and what they have prepared stay.
+// and notes for each (stack, rev) when its commit was confirmed. Given a channel, NOTIFY follows the commit, one in flight and a rest
+// between them, as a broker does it beside another one. An order a line, a result a line; connections and what they have prepared stay.
 import { randomUUID } from 'node:crypto'
 import { createInterface } from 'node:readline'
 import { submitDeploymentObject } from '@brokkr/broker/actions/submit-deployment-object.ts'

@@ -39,15 +39,15 @@ export async function recordAgentEvents(
 async function record(deps: Deps, input: { agentId: string; events: IdentifiedEvent[]; by: Actor }): Promise<Recorded[]> {
   const { agentId, events } = input
   const recorded = await deps.sql.begin(async (sql) => {
-    // First, as every report does: an agent that falls silent is then before all of it or after.
-    await agents.lockForReport(sql, { id: agentId })
-    const about = await objectsOf(sql, input)
+    // The lock first, as every report takes it: an agent that falls silent is then before all of it or after.
+    const ids = [...new Set(events.map((event) => event.deployment_object_id))]
+    const [, found] = await sql.together((on) => [agents.lockForReport(on, { id: agentId }), deploymentObjects.stacksOf(on, { ids })])
+    const about = await judged(sql, input, found)
     const faults = events.map((event) => about.faultOf(event))
     const sound = events.filter((_, index) => faults[index] === null)
     const stored = await store(sql, agentId, sound, about.stackOf)
     // One under another agent's id is refused like the others: it acknowledges and removes nothing.
     const told = sound.filter(({ id }) => stored.fresh.has(id) || stored.earlier.has(id))
-    await acknowledge(sql, agentId, told)
     const removals = told.filter((event) => saysRemoved(event, about.isMarker(event.deployment_object_id)))
     const object_ids = removals.map((event) => event.deployment_object_id)
     if (object_ids.length > 0) {
@@ -56,15 +56,17 @@ async function record(deps: Deps, input: { agentId: string; events: IdentifiedEv
     }
     const fresh = [...new Set(told.map(({ id }) => id))].flatMap((id) => stored.fresh.get(id) ?? [])
     await tellOfReports(sql, deps.hooks, { events: fresh, stackOf: about.stackOf })
-    return events.map((event, index) => outcome(stored, event, faults[index] ?? null))
+    return sql.last(
+      (on) => [acknowledge(on, agentId, told)],
+      () => events.map((event, index) => outcome(stored, event, faults[index] ?? null)),
+    )
   })
   deps.wakeFeed()
   return recorded
 }
 
-/** What the events are about, read once: which stack each object belongs to, and whether the agent may speak of it. */
-async function objectsOf(sql: Sql, { agentId, events, by }: { agentId: string; events: IdentifiedEvent[]; by: Actor }) {
-  const found = await deploymentObjects.stacksOf(sql, { ids: [...new Set(events.map((event) => event.deployment_object_id))] })
+/** What the events are about: which stack each object belongs to, and whether the agent may speak of it. */
+async function judged(sql: Sql, { agentId, by }: { agentId: string; by: Actor }, found: readonly deploymentObjects.OfStack[]) {
   const objects = new Map(found.map((object) => [object.id, object]))
   const stack_ids = [...new Set(found.map((object) => object.stack_id))]
   const had = by.kind === 'agent' ? await agentTargets.hadAmong(sql, { agent_id: agentId, stack_ids }) : found

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { DeploymentObject } from '@brokkr/contract/deployment-object.ts'
 import { ApiError } from '@brokkr/contract/error.ts'
-import { recordDeed } from '../audit.ts'
+import { type Deed, recordDeed } from '../audit.ts'
 import type { Actor } from '../domain/actor.ts'
 import { sealedYaml } from '../domain/sealed-yaml.ts'
 import { uuid7 } from '../domain/uuid7.ts'
@@ -11,7 +11,7 @@ import type { Seal } from '../seal.ts'
 import * as deploymentObjects from '../store/deployment-objects.ts'
 import type { Sql } from '../store/sql.ts'
 import * as stacks from '../store/stacks.ts'
-import { enqueue } from '../webhooks/enqueue.ts'
+import { enqueue, isWanted } from '../webhooks/enqueue.ts'
 import type { Subscriptions } from '../webhooks/subscriptions.ts'
 
 export interface NewObject {
@@ -34,14 +34,11 @@ export async function submitDeploymentObject(
     const taken = await stacks.takeHead(sql, { stack_id: input.stackId, object_id: id })
     if (taken === null) throw new ApiError('stack_not_found', 'no such stack')
     await refuseMovedHead(sql, input)
-    const row = await insertObject(sql, deps.seal, { ...input, id, sequenceId: taken.sequence_id })
-    const details = {
-      stack_id: input.stackId,
-      sequence_id: row.sequence_id,
-      is_deletion_marker: row.is_deletion_marker,
-      yaml_checksum: row.yaml_checksum,
-    }
-    await recordDeed(sql, { by: input.by, action: 'deployment.created', on: { type: 'deployment_object', id: row.id }, details })
+    const made = makeObject(deps.seal, { ...input, id, sequenceId: taken.sequence_id })
+    const ask = (on: Sql) => [deploymentObjects.insert(on, made), recordDeed(on, created(input.by, made))] as const
+    // Who is told of it must be looked for; without, the rest needs no further answer.
+    if (!(await isWanted(sql, deps.hooks, ['deployment.created']))) return sql.last(ask, ([row]) => row)
+    const [row] = await sql.together(ask)
     await enqueue(sql, deps.hooks, [deploymentCreated(row)])
     return row
   })
@@ -49,13 +46,15 @@ export async function submitDeploymentObject(
   return objectOf(object, input.yamlContent)
 }
 
-export async function insertObject(
-  sql: Sql,
-  seal: Seal,
-  object: Omit<NewObject, 'expectedSequenceId'> & { id: string; sequenceId: number },
-): Promise<deploymentObjects.InsertedObject> {
+export function insertObject(sql: Sql, seal: Seal, object: ObjectToMake): Promise<deploymentObjects.InsertedObject> {
+  return deploymentObjects.insert(sql, makeObject(seal, object))
+}
+
+type ObjectToMake = Omit<NewObject, 'expectedSequenceId'> & { readonly id: string; readonly sequenceId: number }
+
+function makeObject(seal: Seal, object: ObjectToMake) {
   const { id } = object
-  return deploymentObjects.insert(sql, {
+  return {
     id,
     stack_id: object.stackId,
     sequence_id: object.sequenceId,
@@ -66,8 +65,15 @@ export async function insertObject(
     rollback_of: object.rollbackOf ?? null,
     created_by_kind: object.by.kind,
     created_by_id: object.by.id,
-  })
+  }
 }
+
+const created = (by: Actor, { id, stack_id, sequence_id, is_deletion_marker, yaml_checksum }: ReturnType<typeof makeObject>): Deed => ({
+  by,
+  action: 'deployment.created',
+  on: { type: 'deployment_object', id },
+  details: { stack_id, sequence_id, is_deletion_marker, yaml_checksum },
+})
 
 /** The row as the wire shows it, with its text beside it. */
 export function objectOf(row: deploymentObjects.InsertedObject & { readonly yaml_sealed?: Buffer }, yamlContent: string): DeploymentObject {

@@ -23,6 +23,7 @@ import { farEndCheck } from './far-end.ts'
 import { createFeedMetrics, type FeedMetrics } from './feed-metrics.ts'
 import type { FeedSettings } from './feed-settings.ts'
 import { createWaker, startListener } from './listener.ts'
+import { createNeighbours } from './neighbours.ts'
 import { type AgentCaller, type OpenDeps, openStream, type StreamWish } from './open-stream.ts'
 import { startOverloadGuard, watchPressure } from './overload.ts'
 import { createPublisher } from './publish.ts'
@@ -133,6 +134,13 @@ export function startFeed(deps: FeedDeps): Feed {
   const processId = randomUUID()
   const sessions = createSessions({ sql: database, clock, log, processId })
   const [testEvery, testLimit] = settings.listener_test_seconds
+  const neighbours = createNeighbours({
+    clock,
+    processId,
+    testEveryMs: testEvery * 1000,
+    isListening: () => listener.isUp,
+    onNew: () => wake(),
+  })
   const listener = startListener({
     connect: database.connect,
     sql: database,
@@ -141,6 +149,7 @@ export function startFeed(deps: FeedDeps): Feed {
     channel,
     processId,
     onWake: () => reader.wake(),
+    onHeard: neighbours.heard,
     testEveryMs: testEvery * 1000,
     testLimitMs: testLimit * 1000,
   })
@@ -154,7 +163,7 @@ export function startFeed(deps: FeedDeps): Feed {
     streams: () => ({ agent: registry.all(), watch: watches.all() }),
     snapshots: () => admission,
   })
-  const wake = createWaker({ sql: database, clock, log, channel, processId, onWake: reader.wake })
+  const wake = createWaker({ sql: database, clock, log, channel, processId, onWake: reader.wake, isAlone: neighbours.isAlone })
   const canary = startCanary({ sql: database, clock, log, wake }, { processId, everyMs: settings.canary_seconds * 1000 })
 
   const ageMs = () => (reader.view === null ? Number.POSITIVE_INFINITY : clock.monotonicMs() - reader.view.polledAtMs)

@@ -19,6 +19,8 @@ export interface ListenerDeps {
   readonly channel: string
   readonly processId: string
   readonly onWake: () => void
+  /** Whatever came, by whoever sent it. */
+  readonly onHeard: (payload: string) => void
   /** Every how long the listener is tested, and how long the test may take. */
   readonly testEveryMs: number
   readonly testLimitMs: number
@@ -62,9 +64,10 @@ async function listenUntilLost(deps: ListenerDeps, signal: AbortSignal, setUp: (
   client.on('error', () => lost.abort())
   client.on('end', () => lost.abort())
   client.on('notification', ({ payload }) => {
-    // The payload is compared with our own process id and used for nothing else: what this process committed has woken it already.
+    // Of the payload only the sender matters: what this process committed has woken it already.
     if (payload === deps.processId) heard()
     else deps.onWake()
+    deps.onHeard(payload ?? '')
   })
   const over = AbortSignal.any([signal, lost.signal])
   try {
@@ -89,9 +92,13 @@ async function listenUntilLost(deps: ListenerDeps, signal: AbortSignal, setUp: (
  *  that was committed meanwhile, and no other process looks much more often. */
 export const notifyRestMs = 4
 
-/** wakeFeed: at most one NOTIFY in flight per process; calls meanwhile share the next one. */
+/** wakeFeed: at most one NOTIFY in flight per process; calls meanwhile share the next one; none if nobody else is there. */
 export function createWaker(
-  deps: Pick<ListenerDeps, 'sql' | 'clock' | 'log' | 'channel' | 'processId'> & { readonly onWake: (stackId?: string) => void },
+  deps: Pick<ListenerDeps, 'sql' | 'clock' | 'log' | 'channel' | 'processId'> & {
+    readonly onWake: (stackId?: string) => void
+    /** Nobody else would hear it. */
+    readonly isAlone: () => boolean
+  },
 ): (stackId?: string) => void {
   let state: 'idle' | 'sending' | 'again' = 'idle'
   const send = async (): Promise<void> => {
@@ -108,6 +115,7 @@ export function createWaker(
   }
   return (stackId) => {
     deps.onWake(stackId)
+    if (deps.isAlone()) return
     if (state === 'idle') void send()
     else state = 'again'
   }

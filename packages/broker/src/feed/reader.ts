@@ -6,8 +6,9 @@ import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
 import type pg from 'pg'
 import * as changeLog from '../store/change-log.ts'
-import { oneTripOn, sqlOn } from '../store/db.ts'
+import { sqlOn } from '../store/db.ts'
 import * as feedState from '../store/feed-state.ts'
+import { oneTripOn } from '../store/one-trip.ts'
 import type { LoadedState } from '../store/wanted.ts'
 import { parseSnapshot, printCursor, probesOf, type Snapshot } from './cursor.ts'
 import type { Publisher } from './publish.ts'
@@ -221,7 +222,7 @@ async function readSince(deps: ReaderDeps, client: pg.Client, from: Snapshot, ch
   const polling = changeLog.poll(sql, probes)
   // What cannot be loaded here is loaded in its place.
   const loading = deps.publisher.load(sql, changed)?.catch(() => [])
-  leave()
+  void leave()
   const rows = await polling
   return rows.length > changeLog.pollRowsMax ? readPaged(client, probes) : { ...readOf(rows), loaded: (await loading) ?? [] }
 }

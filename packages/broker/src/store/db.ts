@@ -2,11 +2,11 @@
 // share their way.
 import pg from 'pg'
 import { parserOf } from './column-values.ts'
-import { isOfServer, knows, type Named, NamedQuery, type Result, withOwnStack } from './named-query.ts'
+import { isOfServer, type Named, NamedQuery, type Result, withOwnStack } from './named-query.ts'
 import { createPoolLine, type DatabaseObserver, type PoolLine, timed } from './pool-line.ts'
 import { createSharedTrips } from './shared-trips.ts'
 import type { Sql } from './sql.ts'
-import { inOuterTransaction, inTransaction, type RunNamed } from './transactions.ts'
+import { inOuterTransaction, inTransaction, type TransactionDeps } from './transactions.ts'
 
 export interface DatabaseOptions {
   readonly url: string
@@ -43,11 +43,12 @@ export function openDatabase(options: DatabaseOptions): Database {
   const { observe } = options
   const line = createPoolLine(pool, observe)
   const share = createSharedTrips(line, observe)
-  const run: RunNamed = (on, named, begins) => timed(observe, named.name, () => runNamed(on, named, begins))
+  const run: TransactionDeps['run'] = (on, named, begins) => timed(observe, named.name, () => runNamed(on, named, begins))
+  const transactions = { line, run, observe }
   return {
     query: (named) => (named.shares === true ? share(named) : runAlone(line, (client) => run(client, named))),
-    begin: (work) => inTransaction(line, run, work),
-    beginOuter: (work) => inOuterTransaction(line, run, work),
+    begin: (work) => inTransaction(transactions, work),
+    beginOuter: (work) => inOuterTransaction(transactions, work),
     connect: async () => {
       const client = new pg.Client({ ...config, connectionString: options.sessionUrl ?? options.url, connectionTimeoutMillis: 10_000 })
       // Whoever holds it may listen too; what is lost before they do must not end the process.
@@ -65,32 +66,6 @@ export function openDatabase(options: DatabaseOptions): Database {
 /** A connection as a `Sql` whose statements run in the order given: for whoever holds a connection of its own. */
 export function sqlOn(client: pg.Client): Sql {
   return { query: (named) => runNamed(client, named), begin: () => Promise.reject(new Error('no transactions on a shared connection')) }
-}
-
-/** A connection of one's own as a `Sql` whose statements wait until `leave`: then they go in one write, and are carried out in the order
- *  given. Each fails by itself. */
-export function oneTripOn(client: pg.Client): { readonly sql: Sql; readonly leave: () => void } {
-  const queries: NamedQuery[] = []
-  const query = (named: Named): Promise<Result> => {
-    const sent = new NamedQuery(named)
-    queries.push(sent)
-    return sent.result.catch((error: unknown) => {
-      throw withOwnStack(error)
-    })
-  }
-  return {
-    sql: { query, begin: () => Promise.reject(new Error('no transactions on a shared connection')) },
-    leave: () => {
-      const [first, ...others] = queries
-      if (queries.every(({ name }) => knows(client, name))) first?.run(client, others).catch(ignore)
-      else void inTurn(client, queries)
-    },
-  }
-}
-
-/** What a connection has not prepared yet goes alone. Never rejects: each of them tells its own caller. */
-async function inTurn(client: pg.Client, queries: readonly NamedQuery[]): Promise<void> {
-  for (const query of queries) await query.run(client).catch(ignore)
 }
 
 export const schemaPattern = /^[A-Za-z][A-Za-z0-9_]{0,62}$/

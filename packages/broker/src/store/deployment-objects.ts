@@ -124,8 +124,10 @@ export const sequencesOf = rows(
 )
 
 /** Where each of these belongs; an agent may still report on a revision that was deleted meanwhile. */
+const OfStack = z.object({ id: z.string(), stack_id: z.string(), is_deletion_marker: z.boolean() })
+export type OfStack = z.infer<typeof OfStack>
 export const stacksOf = rows(
   'deployment_objects.stacksOf',
-  z.object({ id: z.string(), stack_id: z.string(), is_deletion_marker: z.boolean() }),
+  OfStack,
   (p: Slots<{ ids: string[] }>) => `select id, stack_id, is_deletion_marker from deployment_objects where id = any(${p.ids}::uuid[])`,
 )

@@ -1,7 +1,8 @@
 import { emptyDatabase, type TestDatabase } from '@brokkr/testing/postgres.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { afterEach, beforeAll, expect, test } from 'vitest'
-import { type Database, oneTripOn, openDatabase } from './db.ts'
+import { type Database, openDatabase } from './db.ts'
+import { oneTripOn } from './one-trip.ts'
 
 let db: TestDatabase
 const opened: Database[] = []
@@ -92,7 +93,7 @@ test('on a connection of its own a trip is carried out in the order given, and o
     const ends = by.map((each) =>
       endOf(sql.query({ name: 'later', text: 'select 12 / $1::int as n, pg_sleep(0.01), clock_timestamp() as at', values: [each] })),
     )
-    leave()
+    void leave()
     return Promise.all(ends)
   }
   // The first time the connection does not know the statement yet.
@@ -106,7 +107,7 @@ test('on a connection of its own a trip is carried out in the order given, and o
     })
     return (rows[0] as { at: string }).at
   })
-  leave()
+  void leave()
   const at = await Promise.all(times)
   expect(at).toEqual(at.toSorted())
   await client.end()

@@ -7,7 +7,27 @@ import type { z } from 'zod'
 export interface Sql {
   query(named: NamedStatement): Promise<{ rows: unknown[]; rowCount: number }>
   /** One connection, commit at the end, rollback on a throw. `work` gets the handle to pass on; begin on that handle throws. */
-  begin<T>(work: (tx: Sql) => Promise<T>): Promise<T>
+  begin<T>(work: (tx: Tx) => Promise<T | Ending<T>>): Promise<T>
+}
+
+/** Inside a transaction, statements that do not need each other's answers may share a trip: `ask` asks for all of them at once. */
+export interface Tx extends Sql {
+  together<A extends Asked>(ask: (sql: Sql) => readonly [...A]): Promise<Answers<A>>
+  /** To return from the work: these and the commit share a trip. Nothing may be refused for what they answer: only what PostgreSQL
+   *  refuses is taken back. */
+  last<A extends Asked, T>(ask: (sql: Sql) => readonly [...A], told: (answers: Answers<A>) => T): Ending<T>
+}
+export type Asked = readonly Promise<unknown>[]
+export type Answers<A extends Asked> = { -readonly [K in keyof A]: Awaited<A[K]> }
+
+/** The last statements of a transaction, which have not left yet. */
+export class Ending<T> {
+  /** Sends them, and this one behind them; gives what they are told as once all of them are answered. */
+  readonly leave: (behind?: NamedStatement) => Promise<T>
+
+  constructor(leave: Ending<T>['leave']) {
+    this.leave = leave
+  }
 }
 
 export interface NamedStatement {

@@ -67,3 +67,99 @@ test('inside an outer one, inner ones are kept or taken back by themselves', asy
   })
   expect(await kept()).toEqual([1, 2])
 })
+
+test('what travels together is carried out in the order given, the first time and later', async () => {
+  for (const n of [1, 10, 20]) {
+    const answers = await sql.begin(async (tx) => {
+      const [, seen] = await tx.together((on) => [
+        keep(on, n),
+        on.query({ name: 'seen', text: 'select max(n) as n from kept', values: [] }),
+      ])
+      return seen.rows
+    })
+    expect(answers).toEqual([{ n }])
+  }
+  expect(await kept()).toEqual([1, 10, 20])
+})
+
+test('the last ones are kept with the commit they travel with, or not at all; what failed is told, and the connection goes on', async () => {
+  const add = (...numbers: number[]) =>
+    sql.begin(async (tx) => {
+      await keep(tx, numbers[0]!)
+      return tx.last(
+        (on) => numbers.slice(1).map((n) => keep(on, n)),
+        () => numbers.length,
+      )
+    })
+  for (const n of [10, 20, 30]) {
+    expect(await add(n, n + 1, n + 2)).toBe(3)
+    // The first, the middle and the last of them.
+    for (const same of [
+      [n + 3, n, n + 4, n + 5],
+      [n + 3, n + 4, n, n + 5],
+      [n + 3, n + 4, n + 5, n],
+    ])
+      await expect(add(...same)).rejects.toMatchObject({ code: '23505' })
+    expect(await add(n + 6)).toBe(1)
+  }
+  expect(await kept()).toEqual([10, 11, 12, 16, 20, 21, 22, 26, 30, 31, 32, 36])
+})
+
+test('one whose every statement is a last one begins and commits', async () => {
+  const add = (n: number) =>
+    sql.begin((tx) =>
+      Promise.resolve(
+        tx.last(
+          (on) => [keep(on, n)],
+          ([{ rowCount }]) => rowCount,
+        ),
+      ),
+    )
+  for (const n of [1, 2]) expect(await add(n)).toBe(1)
+  await expect(add(1)).rejects.toMatchObject({ code: '23505' })
+  expect(await kept()).toEqual([1, 2])
+})
+
+test('a commit that PostgreSQL refuses is told', async () => {
+  await sql.query({
+    name: 'later',
+    text: 'create table later (n int, constraint once unique (n) deferrable initially deferred)',
+    values: [],
+  })
+  const add = (n: number) =>
+    sql.begin((tx) =>
+      Promise.resolve(
+        tx.last(
+          (on) => [on.query({ name: 'addLater', text: 'insert into later values ($1)', values: [n] })],
+          () => 'kept',
+        ),
+      ),
+    )
+  expect(await add(1)).toBe('kept')
+  for (const _ of ['first', 'second']) await expect(add(1)).rejects.toMatchObject({ code: '23505' })
+  expect(await add(2)).toBe('kept')
+})
+
+test('whoever asks for more once the others have left is refused', async () => {
+  const late = sql.begin((tx) => tx.together((on) => [keep(on, 1).then(() => keep(on, 2))]))
+  await expect(late).rejects.toThrow('keep comes too late')
+  expect(await kept()).toEqual([])
+})
+
+test('in an inner transaction the last ones end it alone', async () => {
+  await sql.beginOuter(async (outer) => {
+    const add = (n: number) =>
+      outer.begin((tx) =>
+        Promise.resolve(
+          tx.last(
+            (on) => [keep(on, n)],
+            () => n,
+          ),
+        ),
+      )
+    expect(await add(1)).toBe(1)
+    await expect(add(1)).rejects.toMatchObject({ code: '23505' })
+    expect(await add(2)).toBe(2)
+  })
+  expect(await kept()).toEqual([1, 2])
+})

@@ -9,7 +9,7 @@ import { submitDeploymentObject } from '../actions/submit-deployment-object.ts'
 import { systemActor as by } from '../domain/actor.ts'
 import { createSeal } from '../seal.ts'
 import { type Database, openDatabase } from '../store/db.ts'
-import type { Sql } from '../store/sql.ts'
+import type { Sql, Tx } from '../store/sql.ts'
 import { enqueue } from './enqueue.ts'
 import { subscribe } from './subscribe.fixture.ts'
 import { keepSubscriptions } from './subscriptions.ts'
@@ -32,7 +32,12 @@ function listened(): { sql: Sql; names: string[] } {
       names.push(named.name)
       return inner.query(named)
     },
-    begin: (work) => inner.begin((tx) => work(around(tx))),
+    begin: (work) => inner.begin((tx) => work(aroundTx(tx))),
+  })
+  const aroundTx = (inner: Tx): Tx => ({
+    ...around(inner),
+    together: (ask) => inner.together((on) => ask(around(on))),
+    last: (ask, told) => inner.last((on) => ask(around(on)), told),
   })
   return { sql: around(sql), names }
 }
@@ -59,12 +64,19 @@ test('with no subscription that wants it, an action sends not one statement more
   expect(await submit()).toEqual(bare)
   await subscribe({ sql: send }, ['stack.*'])
   deps.hooks.drop()
-  expect(await submit()).toEqual([...bare, 'webhook_subscriptions.enabled'])
+  const [first, ...others] = bare
+  expect(await submit()).toEqual([first, 'webhook_subscriptions.enabled', ...others])
   expect(await submit()).toEqual(bare)
   await subscribe({ sql: send }, ['deployment.created'])
   expect(await submit()).toEqual(bare) // not heard of yet
   isTrusted = false
-  expect(await submit()).toEqual([...bare, 'webhook_subscriptions.enabled', 'webhook_deliveries.insertMany'])
+  expect(await submit()).toEqual([
+    first,
+    'webhook_subscriptions.enabled',
+    ...others,
+    'webhook_subscriptions.enabled',
+    'webhook_deliveries.insertMany',
+  ])
 })
 
 test('what was read before a drop is not kept after it', async () => {
