@@ -6,9 +6,10 @@ import { build } from 'vite'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** How Node runs it: a heap that grows slowly, because an agent mostly waits and shares its node with what it deploys. They stand in
- *  the file's first line, so that the file started by itself has them. */
-export const agentFlags = ['--max-semi-space-size=2', '--heap-growing-percent=20', '--optimize-for-size']
+/** How Node runs it: a heap that grows slowly, and how far it may grow for new objects while much is applied at once (heap-room.ts). One
+ *  thread beside the main one: the agent mostly waits, and more of them wake each other for every small collection. They stand in the
+ *  file's first line, so that the file started by itself has them. */
+export const agentFlags = ['--max-semi-space-size=4', '--heap-growing-percent=10', '--v8-pool-size=1']
 /** What its image sets beside them: memory that is given back goes back to the system. */
 export const agentEnv = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '65536', MALLOC_TRIM_THRESHOLD_: '65536' }
 

@@ -1,8 +1,11 @@
-// The whole way of many objects: submitted to a broker, streamed to the agent as it ships, applied. From the first submission to the last
-// object in the cluster, beside the bare loop of dry runs and applies alone, interleaved on one API server.
+// The whole way of many objects: submitted to a broker, streamed to the agent as it ships, applied. From the first submission until the
+// cluster holds the record that the last stack is completely applied, beside the bare loop of dry runs and applies alone, interleaved on one
+// API server. Only those records are watched meanwhile, one per stack: a watch of every object would cost the servers what the bare loop
+// does not pay. That each object has its value is looked up afterwards.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openKube } from '@brokkr/kube/client.ts'
+import { textAt } from '@brokkr/kube/fields.ts'
 import { loadKubeconfig } from '@brokkr/kube/kubeconfig.ts'
 import { startTestAgent } from '@brokkr/testing/agent.ts'
 import { makeAgent, makeGenerator, startTestBroker, type TestTenant } from '@brokkr/testing/broker.ts'
@@ -26,11 +29,12 @@ export async function wholeWay(plane: PrivateCluster, dir: string, size: Size): 
   const broker = await startTestBroker({ env: { BROKKR__LOG__LEVEL: 'info' } })
   const tenant = await makeGenerator(broker)
   const agent = await makeAgent(broker, { labels: ['bench'], generators: [tenant] })
+  const own = await plane.namespace('agent')
   const running = await startTestAgent({
     broker,
     agent,
     kubeconfigPath: plane.kubeconfigPath,
-    namespace: await plane.namespace('agent'),
+    namespace: own,
     env: { BROKKR__LOG__LEVEL: 'info', BROKKR__AGENT__LEASE_SECONDS: '15', ...agentEnv },
     program: { main: await bundleAgent(join(dir, 'bundle')), nodeFlags: agentFlags },
   })
@@ -38,7 +42,7 @@ export async function wholeWay(plane: PrivateCluster, dir: string, size: Size): 
   for (let round = 0; round < size.rounds; round++) {
     const namespaces = { ours: await plane.namespace('ours'), bare: await plane.namespace('bare') }
     const stackIds = await makeStacks(tenant, size.stacks, round)
-    const ours = (value: string) => secondsOfOurs(plane, tenant, { ...size, namespace: namespaces.ours, stackIds, value })
+    const ours = (value: string) => secondsOfOurs(plane, tenant, { ...size, own, namespace: namespaces.ours, stackIds, value })
     const bare = (value: string) => bareLoop(plane, caFile, namespaces.bare, { objects: size.objects, value })
     took.ours.push(await ours('a'))
     took.bare.push(await bare('a'))
@@ -69,32 +73,60 @@ async function makeStacks(tenant: TestTenant, stacks: number, round: number): Pr
   return ids
 }
 
-async function secondsOfOurs(
-  plane: PrivateCluster,
-  tenant: TestTenant,
-  given: { objects: number; namespace: string; stackIds: readonly string[]; value: string },
-): Promise<number> {
+interface Submission {
+  readonly objects: number
+  /** Where the agent keeps its records. */
+  readonly own: string
+  readonly namespace: string
+  readonly stackIds: readonly string[]
+  readonly value: string
+}
+
+async function secondsOfOurs(plane: PrivateCluster, tenant: TestTenant, given: Submission): Promise<number> {
   const { namespace, stackIds, value } = given
   const perStack = given.objects / stackIds.length
   const texts = stackIds.map((_, stack) =>
     Array.from({ length: perStack }, (__, n) => configMapText(namespace, stack * perStack + n, value)).join('\n---\n'),
   )
-  const arrived = countArrivals(plane, namespace, { objects: given.objects, value })
+  const recorded = await followRecords(plane, given.own)
   const startedMs = performance.now()
-  const submit = (id: string, stack: number) =>
-    tenant.client.createDeploymentObject({ params: { id }, body: { yaml_content: texts[stack]! } })
-  await Promise.all(stackIds.map(submit))
-  await arrived
-  return (performance.now() - startedMs) / 1000
+  const submit = async (id: string, stack: number) =>
+    (await tenant.client.createDeploymentObject({ params: { id }, body: { yaml_content: texts[stack]! } })).id
+  await recorded(await Promise.all(stackIds.map(submit)))
+  const seconds = (performance.now() - startedMs) / 1000
+  await checkValues(plane, given)
+  return seconds
 }
 
-/** Kept when every object has the value; a watch begins with what is there. */
-async function countArrivals(plane: PrivateCluster, namespace: string, wanted: { objects: number; value: string }): Promise<void> {
+/** Gives what waits until the records name all of these objects as completely applied. */
+async function followRecords(plane: PrivateCluster, own: string): Promise<(objectIds: readonly string[]) => Promise<void>> {
   const kube = openKube(await loadKubeconfig({ path: plane.kubeconfigPath, env: process.env }))
-  const names = new Set<string>()
-  for await (const { object } of kube.watch({ apiVersion: 'v1', kind: 'ConfigMap' }, { namespace })) {
-    if (object.data?.['value'] === wanted.value) names.add(object.metadata.name)
-    if (names.size === wanted.objects) break
+  const inForce = new Set<string>()
+  const open = Promise.withResolvers<void>()
+  let onRecord = () => undefined as void
+  const following = (async () => {
+    const records = kube.watch({ apiVersion: 'v1', kind: 'Secret' }, { namespace: own, onOpen: open.resolve })
+    for await (const { object } of records) {
+      const state = Buffer.from(textAt(object, 'data', 'state.json') ?? '', 'base64').toString()
+      inForce.add(/"deployment_object_id":"([^"]+)"/.exec(state)?.[1] ?? '')
+      onRecord()
+    }
+  })().catch(() => undefined)
+  await open.promise
+  return async (objectIds) => {
+    await new Promise<void>((resolve) => {
+      onRecord = () => void (objectIds.every((id) => inForce.has(id)) && resolve())
+      onRecord()
+    })
+    await kube.close()
+    await following
   }
+}
+
+async function checkValues(plane: PrivateCluster, { namespace, objects, value }: Submission): Promise<void> {
+  const kube = openKube(await loadKubeconfig({ path: plane.kubeconfigPath, env: process.env }))
+  const { items } = await kube.list({ apiVersion: 'v1', kind: 'ConfigMap' }, { namespace })
   await kube.close()
+  const right = items.filter(({ data }) => data?.['value'] === value).length
+  if (right !== objects) throw new Error(`${right} of ${objects} objects have the value that was submitted`)
 }

@@ -18,6 +18,7 @@ import { kubeLimits, openCluster, untilClusterAnswers } from './cluster.ts'
 import { type AgentConfig, agentTable, checkAgentConfig } from './config.ts'
 import type { Follow } from './follow.ts'
 import { healthPage } from './health.ts'
+import { anyHeap, type Heap, ownHeap } from './heap-room.ts'
 import { countedKube } from './kube-metrics.ts'
 import { liveSettings } from './live-settings.ts'
 import { Standing } from './loops/standing.ts'
@@ -41,7 +42,8 @@ export async function runAgent(options: { env: NodeJS.ProcessEnv; flags?: Record
     const lifecycle = createLifecycle({ log }, { graceMs: agent.shutdown_seconds * 1000 })
     lifecycle.listenForSignals()
     const reload = async () => (await load()).value
-    const handle = await startAgent(config.value, { log, lifecycle, env: options.env, reload }).catch((error: unknown) => {
+    const given = { log, lifecycle, env: options.env, heap: ownHeap(), reload }
+    const handle = await startAgent(config.value, given).catch((error: unknown) => {
       // A signal that came during the start ends it in good order.
       if (!lifecycle.signal.aborted) throw error
       return null
@@ -63,6 +65,8 @@ export interface AgentDeps {
   readonly lifecycle: Lifecycle
   readonly env: NodeJS.ProcessEnv
   readonly clock?: Clock
+  /** Left as it is where others live in the process too. */
+  readonly heap?: Heap
   /** Reads the settings again; without it they stay as they were at the start. */
   readonly reload?: () => Promise<AgentConfig>
 }
@@ -78,7 +82,7 @@ export interface AgentHandle {
 
 /** Resolves when the agent is at work. Waits for the API server, the Lease and the broker; what waiting cannot mend throws. */
 export async function startAgent(config: AgentConfig, given: AgentDeps): Promise<AgentHandle> {
-  const { log, lifecycle, env, clock = systemClock, reload = () => Promise.resolve(config) } = given
+  const { log, lifecycle, env, clock = systemClock, heap = anyHeap, reload = () => Promise.resolve(config) } = given
   const settings = liveSettings({ log }, config)
   const { agent } = settings.view
   const { signal } = lifecycle
@@ -130,7 +134,7 @@ export async function startAgent(config: AgentConfig, given: AgentDeps): Promise
   }
   const session = await startSession({ ...deps, kube, election, reload: look, fail: failed.reject }, settings.view, namespace)
   watchRivals({ clock, lifecycle, election }, failed.reject)
-  const work = await startWork({ ...deps, ...session, kube, settings }, namespace)
+  const work = await startWork({ ...deps, ...session, kube, settings, heap }, namespace)
   view.follow = work.follow
   view.refused = work.refusedGenerators
   metrics.beforeScrape(() => work.refreshMetrics())

@@ -14,6 +14,7 @@ import type { FollowHandlers } from './follow/follow-stream.ts'
 import type { WantedMap } from './follow/wanted-map.ts'
 import { type Follow, startFollow } from './follow.ts'
 import { factsOf, followOptions } from './follow-options.ts'
+import { type Heap, HeapRoom } from './heap-room.ts'
 import type { LiveSettings } from './live-settings.ts'
 import { approvalsLoop } from './loops/approvals.ts'
 import { Deployments } from './loops/deployments.ts'
@@ -45,6 +46,7 @@ export interface WorkDeps extends AgentSession {
   readonly kube: Kube
   readonly standing: Standing
   readonly settings: LiveSettings
+  readonly heap: Heap
 }
 export interface Work {
   /** Null until the broker has confirmed who we are. */
@@ -95,11 +97,14 @@ export async function startWork(deps: WorkDeps, namespace: string): Promise<Work
   open(deps, verifyLoop({ deployments, everyMs: () => agent.verify_interval * 1000 }))
   const inventory = openInventory(deps, (loop) => open(deps, loop), { reconcile, running, unwell: health.unwell })
   const registrations = registrationsLoop({ client, log, generatorIds: agent.generator_ids, everyMs: 300_000 })
+  const room = new HeapRoom(deps, () => deployments.depth)
+  lifecycle.onClose('heap', () => room.stop())
   deployments.start()
   deps.onPermit(() => deployments.permitChanged())
   deps.settings.onChange(() => {
     drift.refresh()
     deployments.settingsChanged()
+    room.tidy()
   })
   // What stands is kept as it is from the first moment, whether or not the broker answers.
   deployments.lookAtAll()
@@ -112,7 +117,10 @@ export async function startWork(deps: WorkDeps, namespace: string): Promise<Work
     const operations = openOperations({ ...deps, reconcile, map, open: (loop) => open(deps, loop) }, agent, namespace)
     const asked = { agent: [heartbeat, approvals], ...operations }
     const handlers = {
-      onLook: (stackId: StackId) => deployments.look(stackId),
+      onLook: (stackId: StackId) => {
+        deployments.look(stackId)
+        room.look()
+      },
       onVerified: (list: Parameters<Deployments['verified']>[0]) => deployments.verified(list),
       onSession: (number: number, isNewEpoch: boolean) => {
         status.begin(number)

@@ -70,11 +70,15 @@ const seenOf = ({ object, created, warnings }: Written): Seen => ({
   warnings,
 })
 
+/** Of an object that a trial would make; what its answer says of it is never seen again. */
+const unseen = { created: true, uid: undefined, resourceVersion: undefined }
+
 export async function tryObject(deps: ApplyDeps, item: ApplyItem, rules: WriteRules): Promise<Trial> {
   try {
     const written = await send(deps, item, rules, true)
     // A trial writes nothing, so whatever it meets was there before: whose it is, the caller must find out.
     if (item.expect === 'absent' && !written.created) return { found: 'failure', failure: foreign(item) }
+    if (written.created) return { found: 'change', seen: { ...unseen, warnings: written.warnings }, migrate: false }
     const migrate = hasManager(written.object, rules.migrateFrom ?? [])
     return { found: migrate || mayHaveChanged(written, rules.fieldManager) ? 'change' : 'unchanged', seen: seenOf(written), migrate }
   } catch (error) {

@@ -40,13 +40,18 @@ function parseOrUndefined(text: string): unknown {
   }
 }
 
-export function writtenOf(answer: Answer, kind: Kind, tookMs: number): Written {
+/** What a trial would make is read out of the answer only if somebody asks for it, which mostly nobody does. */
+export function writtenOf(answer: Answer, kind: Kind, { tookMs, isTrial }: { tookMs: number; isTrial: boolean }): Written {
   const date = Date.parse(String(answer.headers['date'] ?? ''))
   const warning = answer.headers['warning'] ?? []
+  const created = answer.status === 201
+  let object = isTrial && created ? undefined : objectOf(answer, kind)
   return {
-    object: objectOf(answer, kind),
+    get object() {
+      return (object ??= objectOf(answer, kind))
+    },
     tookMs,
-    created: answer.status === 201,
+    created,
     serverTimeMs: Number.isNaN(date) ? undefined : date,
     warnings: (Array.isArray(warning) ? warning : [warning]).map((text) => text.match(/^299 \S+ "(.*)"$/)?.[1] ?? text),
   }

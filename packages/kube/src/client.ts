@@ -180,7 +180,7 @@ function kubeOn(parts: Parts, defaults: CallOptions): Kube {
         { method: 'PATCH', path: withQuery(path, query), body: encodeJson(object), contentType: APPLY_TYPE },
         options,
       )
-      return writtenOf(answer, object, clock.monotonicMs() - startedMs)
+      return writtenOf(answer, object, { tookMs: clock.monotonicMs() - startedMs, isTrial: options.dryRun === true })
     },
     async delete(ref, options = {}) {
       const path = withQuery(objectPath(await resolve(ref, options), ref), { dryRun: options.dryRun ? 'All' : undefined })

@@ -38,10 +38,14 @@ const segment = (text: string): string => {
   return encodeURIComponent(text)
 }
 
+/** Written at once: every call has one. */
 export function withQuery(path: string, query: Query): string {
-  const text = Object.entries(query)
-    .filter(([, value]) => value !== undefined && value !== '')
-    .map(([key, value]) => `${key}=${encodeURIComponent(String(value))}`)
-    .join('&')
-  return text === '' ? path : `${path}?${text}`
+  let text = path
+  let sign = '?'
+  for (const [key, value] of Object.entries(query)) {
+    if (value === undefined || value === '') continue
+    text += `${sign}${key}=${encodeURIComponent(value)}`
+    sign = '&'
+  }
+  return text
 }

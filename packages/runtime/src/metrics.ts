@@ -27,7 +27,7 @@ export type MetricsOptions = {
    *  seldom that a process which mostly waits is not kept awake by it. */
   processMetrics?: boolean | 'calm'
 }
-const calm = { eventLoopMonitoringPrecision: 500, eventLoopUtilizationTimeout: 1_000 }
+const calm = { eventLoopMonitoringPrecision: 500, eventLoopUtilizationTimeout: 5_000 }
 
 /** From 1 ms to 60 s: requests, tasks and applies all fall in between. */
 const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]

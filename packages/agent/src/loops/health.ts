@@ -24,7 +24,7 @@ export interface HealthDeps extends Omit<ObserveDeps, 'policy' | 'agentId'> {
   readonly event: (event: NewAgentEvent) => void
   readonly everyMs: () => number
   readonly isEnabled: () => boolean
-  /** The stack was looked at. */
+  /** The stack was looked at, and something of it is or was not well. */
   readonly onLooked?: (stackId: StackId) => void
 }
 export interface HealthLoop extends Loop {
@@ -77,8 +77,9 @@ export function healthLoop(deps: HealthDeps): HealthLoop {
     return running.flatMap(({ stackId, objectId, members: own }) => {
       const memory = knownOf(stackId, objectId)
       const judged = judgeStack({ members: own, objectId, observed, nowMs: deps.clock.now(), since: sinceOf(memory, own.length) })
+      const wasWell = memory.unwell?.size === 0
       memory.unwell = judged.unwell
-      deps.onLooked?.(stackId)
+      if (!wasWell || judged.unwell.size > 0) deps.onLooked?.(stackId)
       return reportOf(memory, judged.health)
     })
   }

@@ -107,7 +107,7 @@ function desiredObject(uncut: KubeObject, paths: readonly Path[], scaled: Readon
 }
 
 /** A definition in the set tells the scope of its kind before the API server knows it. */
-function scopeWithin(objects: readonly KubeObject[], outside: Scope): Scope {
+export function scopeWithin(objects: readonly KubeObject[], outside: Scope): Scope {
   const own = new Map(objects.filter(isCrd).map((crd) => [groupKindText(kindOfCrd(crd)), textAt(crd, 'spec', 'scope')]))
   return (kind) => {
     const scope = own.get(groupKindText(groupKindOf(kind)))

@@ -6,7 +6,7 @@ import type { Kind, KubeObject } from '@brokkr/kube/object.ts'
 import { grantsNeeded } from '../policy.ts'
 import type { ApplyTask } from './apply-task.ts'
 import type { ReconcileDeps } from './deps.ts'
-import { type Desired, type DesiredObject, type DesiredRules, desiredObjects, placedObjects, readObjects, type Scope } from './desired.ts'
+import { type Desired, type DesiredObject, type DesiredRules, desiredObjects, readObjects, type Scope, scopeWithin } from './desired.ts'
 import type { Problem } from './problem.ts'
 import type { StackParent } from './stack-parents.ts'
 import { grantsOf, needsTenant, type Tenant } from './tenants.ts'
@@ -49,8 +49,13 @@ const placesOf = async (deps: ReconcileDeps, objects: readonly KubeObject[], sig
   defaultNamespace: deps.settings.defaultNamespace,
 })
 
-const needsGrants = (objects: readonly KubeObject[], places: Places): boolean =>
-  placedObjects(objects, places).some(({ object, scope }) => grantsNeeded(object, typeof scope === 'string' ? scope : undefined).length > 0)
+function needsGrants(objects: readonly KubeObject[], places: Places): boolean {
+  const scopeOf = scopeWithin(objects, places.scope)
+  return objects.some((object) => {
+    const scope = scopeOf(object)
+    return grantsNeeded(object, typeof scope === 'string' ? scope : undefined).length > 0
+  })
+}
 
 function desiredOf(deps: ReconcileDeps, task: ApplyTask, objects: readonly KubeObject[], places: Places, tenant: Tenant | null): Desired {
   const { settings, agentId, hashKey, parents } = deps
