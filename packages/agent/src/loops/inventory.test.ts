@@ -107,3 +107,26 @@ test('a broker that has lost the base, was away, or begins another session is to
   await run()
   expect(sent).toHaveLength(5)
 })
+
+test('what was due behind a report that failed is told the next time, though nothing touches it again', async () => {
+  const both = (rev: number, ...extra: string[]) =>
+    [1, 2].map((n) => put(n, rev, manifest(...[`a${n}`, ...extra.map((name) => `${name}${n}`)].map((name) => configMap(namespace, name)))))
+  const applied = (rev: number) => Promise.all([agent.reported(1, 'applied', rev), agent.reported(2, 'applied', rev)])
+  agent.list(...both(1))
+  await applied(1)
+  await run()
+  for (const frame of both(2, 'b')) agent.live(frame)
+  await applied(2)
+  for (const n of [1, 2]) inventory.touch(stackId(n))
+  answer = () => {
+    throw new ApiError('overloaded', 'later')
+  }
+  await run()
+  expect(sent).toHaveLength(2)
+  answer = () => undefined
+  await run()
+  expect(sent.slice(2).map(({ stack_id, rev, full }) => [stack_id, rev, full])).toEqual([
+    [stackId(1), 2, true],
+    [stackId(2), 2, false],
+  ])
+})

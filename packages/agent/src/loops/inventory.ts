@@ -80,7 +80,7 @@ export function inventoryLoop(deps: InventoryDeps): InventoryLoop {
       touched.clear()
       ownersTouched = false
       let sent = 0
-      for (const stack of due) {
+      for (const [at, stack] of due.entries()) {
         try {
           if (await tell(stack, signal)) sent++
         } catch (error) {
@@ -88,7 +88,9 @@ export function inventoryLoop(deps: InventoryDeps): InventoryLoop {
           if (isNotServed(error)) restUntilMs = deps.clock.monotonicMs() + notServedMs
           // Told again in full: it has lost what we built on, or nobody knows whether it heard.
           told.delete(stack.stackId)
-          if (!(error instanceof ApiError && error.code === 'inventory_base_unknown')) break
+          if (error instanceof ApiError && error.code === 'inventory_base_unknown') continue
+          for (const { stackId } of due.slice(at + 1)) touched.add(stackId)
+          break
         }
       }
       return { sent }
