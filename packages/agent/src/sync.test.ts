@@ -205,9 +205,9 @@ test('[S26] unknown frames are ignored; a put without rev drops the stream and m
 test('a revision that the broker cannot send leaves what runs, and stands as failed until the next one', async () => {
   const [stack] = await world.deploy(1, 'skipped')
   await sql([
-    `with taken as (update stacks set last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id() where id = $1 returning id, last_sequence)
+    `with taken as (update stacks set last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id(), head_object_id = gen_random_uuid() where id = $1 returning *)
      insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind)
-     select gen_random_uuid(), id, last_sequence, '\\x00', 10, repeat('0', 64), 'admin' from taken`,
+     select head_object_id, id, last_sequence, '\\x00', 10, repeat('0', 64), 'admin' from taken`,
     [stack!.id],
   ])
   await world.reported(stack!.id, 'failed')

@@ -29,6 +29,7 @@ import { openMap, openSaver } from './open-map.ts'
 import { openOperations } from './open-operations.ts'
 import { loadInventories, openReconcile } from './open-reconcile.ts'
 import { openHealth, openInventory, openStatus } from './open-reports.ts'
+import { changesWhatIsRight } from './pace-settings.ts'
 import { namespacesOf } from './policy.ts'
 import type { ReconcileDeps } from './reconcile/deps.ts'
 import { type DriftWatch, startDriftWatch } from './reconcile/drift.ts'
@@ -101,7 +102,9 @@ export async function startWork(deps: WorkDeps, namespace: string): Promise<Work
   lifecycle.onClose('heap', () => room.stop())
   deployments.start()
   deps.onPermit(() => deployments.permitChanged())
-  deps.settings.onChange(() => {
+  deps.settings.onChange((paths) => {
+    deployments.resize()
+    if (!changesWhatIsRight(paths)) return
     drift.refresh()
     deployments.settingsChanged()
     room.tidy()

@@ -159,9 +159,13 @@ export class Deployments {
     return all.length
   }
 
+  /** As many at a time as the settings say now. */
+  resize(): void {
+    this.#queue.resize()
+  }
+
   /** What was right by the settings of before may be refused by those of now, and the other way round. */
   settingsChanged(): void {
-    this.#queue.resize()
     this.#deps.reconcile.clean.unsettleAll()
     this.lookAtAll()
   }

@@ -41,6 +41,7 @@ export async function deleteStacks(
   const stack_ids = marked.map((row) => row.stack_id)
   const ids = marked.map(() => uuid7())
   await deploymentObjects.markDeletedOf(sql, { stack_ids })
+  await stacks.setHeads(sql, { stack_ids, object_ids: ids })
   await deploymentObjects.insertMarkers(sql, {
     ids,
     stack_ids,
@@ -50,7 +51,6 @@ export async function deleteStacks(
     created_by_kind: by.kind,
     created_by_id: by.id,
   })
-  await stacks.setHeads(sql, { stack_ids, object_ids: ids })
   await agentTargets.endOfStacks(sql, { stack_ids })
   for (const id of stack_ids) await recordDeed(sql, { by, action: 'stack.deleted', on: { type: 'stack', id } })
   await enqueue(sql, hooks, marked.map(stackDeleted))

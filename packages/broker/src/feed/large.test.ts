@@ -147,5 +147,5 @@ test('[S10] thousands of stacks in pages: what is created, retargeted and delete
 }, 120_000)
 
 /** The number and the object in one statement, as the broker writes them; too large to be sent inline, so nothing is opened. */
-const insertText = `with taken as (update stacks set last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id() where id = $1 returning id, last_sequence)
-  insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind) select gen_random_uuid(), id, last_sequence, '', 200000, '', 'admin' from taken`
+const insertText = `with taken as (update stacks set last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id(), head_object_id = gen_random_uuid() where id = $1 returning *)
+  insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind) select head_object_id, id, last_sequence, '', 200000, '', 'admin' from taken`

@@ -20,9 +20,9 @@ const large = 'x'.repeat(3000)
 const spoil = async (stackId: string) => {
   const text = configMapYaml('spoiled')
   const rows = await world.sql<{ id: string }>(
-    `with taken as (update stacks set last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id() where id = $1 returning id, last_sequence)
+    `with taken as (update stacks set last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id(), head_object_id = gen_random_uuid() where id = $1 returning *)
      insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind)
-     select gen_random_uuid(), id, last_sequence, '\\x00', $2, $3, 'admin' from taken returning id`,
+     select head_object_id, id, last_sequence, '\\x00', $2, $3, 'admin' from taken returning id`,
     [stackId, Buffer.byteLength(text), createHash('sha256').update(text).digest('hex')],
   )
   return rows[0]!

@@ -1,5 +1,6 @@
 // What a polling agent is told: the wanted object of each of its stacks, and the markers of deleted stacks it has not removed yet.
 import { z } from 'zod'
+import { headOf } from './head-of.ts'
 import { rows, type Slot, type Slots } from './sql.ts'
 import { stackOf } from './stack-of.ts'
 
@@ -22,10 +23,9 @@ const Item = z.object({
 export type ListedItem = z.output<typeof Item>
 
 const columns = `s.name as stack_name, s.last_sequence as rev, s.drift, o.*`
-/** The live object with the highest number: one look into the index, however long the history is. */
-const head = `cross join lateral (
-      select id, stack_id, sequence_id, yaml_bytes, yaml_checksum, is_deletion_marker, submitted_at, created_at, updated_at, deleted_at, rollback_of
-      from deployment_objects where stack_id = s.id and deleted_at is null order by sequence_id desc limit 1) o`
+const head = `cross join lateral ${headOf(
+  'id, stack_id, sequence_id, yaml_bytes, yaml_checksum, is_deletion_marker, submitted_at, created_at, updated_at, deleted_at, rollback_of',
+)} o`
 
 const wantedBy = (agentId: Slot) => `
     select ${columns} from agent_targets t ${stackOf('t.stack_id', 'and deleted_at is null')} ${head} where t.agent_id = ${agentId}::uuid

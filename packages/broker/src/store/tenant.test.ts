@@ -69,7 +69,7 @@ test('[X13] what is written into one schema becomes news of that schema, whateve
   await admin.query(`insert into ${own}.generators (id, name) values (${id(1)}, 'g')`)
   await admin.query(`insert into ${own}.stacks (id, name, generator_id) values (${id(2)}, 's', ${id(1)})`)
   await admin.query(`with taken as (
-      update ${own}.stacks set last_sequence = 1, sequence_xid = pg_current_xact_id() where id = ${id(2)} returning id)
+      update ${own}.stacks set last_sequence = 1, sequence_xid = pg_current_xact_id(), head_object_id = ${id(3)} where id = ${id(2)} returning id)
     insert into ${own}.deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind)
     select ${id(3)}, id, 1, '', 0, '', 'admin' from taken`)
   expect((await news(own)).slice(before.length)).toEqual(['generator', 'stack', 'stack', 'deployment_object'])
@@ -85,30 +85,36 @@ test('[X13] brokers of two schemas neither hear nor hold up each other', async (
     BROKKR__DATABASE__POOL_SIZE: '4',
     BROKKR__FEED__POLL_MS: '600000',
     BROKKR__FEED__CANARY_SECONDS: '3600',
+    BROKKR__FEED__LISTENER_TEST_SECONDS: '[3600, 5]',
   })
   const mine = await startTestBroker({ databaseUrl: urlOf(own), env: env(own) })
   const theirs = await startTestBroker({ databaseUrl: urlOf(foreign), env: env(foreign) })
   try {
     const admin = await database.connect()
     const heard: string[] = []
-    admin.on('notification', ({ channel }) => void heard.push(channel))
+    admin.on('notification', ({ channel, payload }) => void (payload !== 'another process' && heard.push(channel)))
     const { rows } = await admin.query<{ query: string }>(
       `select query from pg_stat_activity where query ilike 'listen%' and datname = current_database()`,
     )
     const channels = rows.map(({ query }) => query.replace(/listen\s+/i, '').replaceAll('"', ''))
     expect(new Set(channels).size).toBe(2)
     for (const schema of schemas) expect(channels.filter((channel) => channel.includes(schema))).toHaveLength(1)
+    const isHeard = async () => {
+      await admin.query('select 1')
+      return heard.some((channel) => channel.includes(foreign))
+    }
     for (const channel of channels) await admin.query(`listen "${channel}"`)
+    // A broker that is alone tells nobody; it greets whoever it hears of.
+    await admin.query('select pg_notify($1, $2)', [channels.find((channel) => channel.includes(foreign)), 'another process'])
+    await waitFor('its greeting', isHeard)
+    heard.length = 0
     // A transaction of one holds its lock of targeting; the other's targeting goes on.
     await admin.query('begin')
     await admin.query(`select pg_advisory_xact_lock(hashtextextended('brokkr:retarget:' || $1, 0))`, [own])
     const { generator } = await theirs.admin.createGenerator({ body: { name: 'g' } })
     await theirs.admin.createStack({ body: { name: 's', generator_id: generator.id } })
     await admin.query('commit')
-    await waitFor('news of the other schema', async () => {
-      await admin.query('select 1')
-      return heard.some((channel) => channel.includes(foreign))
-    })
+    await waitFor('news of the other schema', isHeard)
     expect(heard.filter((channel) => channel.includes(own))).toEqual([])
     expect(await mine.admin.listGenerators({})).not.toContainEqual(expect.objectContaining({ name: 'g' }))
     await admin.end()

@@ -19,11 +19,12 @@ beforeAll(async () => {
 
 const takeNumber = () =>
   client.query<{ n: string }>(
-    `update stacks set last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id() where id = '${stack}' returning last_sequence as n`,
+    `update stacks set last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id(), head_object_id = gen_random_uuid() where id = '${stack}' returning last_sequence as n`,
   )
-const insertObject = (sequence: number | string) =>
+const insertObject = (sequence: number | string, id = 'coalesce(head_object_id, gen_random_uuid())') =>
   client.query(
-    `insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind) values (gen_random_uuid(), '${stack}', ${sequence}, '', 0, '', 'admin') returning id`,
+    `insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind)
+     select ${id}, id, ${sequence}, '', 0, '', 'admin' from stacks where id = '${stack}' returning id`,
   )
 
 /** Runs statements in one transaction that is rolled back; tells the SQLSTATE that ended it. */
@@ -59,6 +60,8 @@ test('[S51] an action that changes a stack without taking a number fails and sto
   const { rows } = await takeNumber()
   expect(await attempt(() => insertObject(rows[0]!.n))).toBe(refused)
   expect(await attempt(takeNumber, () => insertObject(Number(rows[0]!.n) + 1))).toBeNull()
+  // Nor may a revision be newer than what everybody would find as the newest.
+  expect(await attempt(takeNumber, () => insertObject(Number(rows[0]!.n) + 1, 'gen_random_uuid()'))).toBe(refused)
   expect(
     await attempt(takeNumber, () =>
       client.query(`update stacks set name = 'other', last_sequence = last_sequence + 1 where id = '${stack}'`),
@@ -142,7 +145,7 @@ test('what was removed counts as pending as soon as something is wanted again, s
     const { rows } = await takeNumber()
     await client.query(
       `insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind, is_deletion_marker)
-       values (gen_random_uuid(), '${stack}', ${rows[0]!.n}, '', 0, '', 'admin', ${isMarker})`,
+       select head_object_id, id, ${rows[0]!.n}, '', 0, '', 'admin', ${isMarker} from stacks where id = '${stack}'`,
     )
     await client.query('commit')
   }

@@ -3,6 +3,7 @@
 import { DeploymentObjectId, StackId } from '@brokkr/contract/wire.ts'
 import { z } from 'zod'
 import { inHistory } from './feed-state.ts'
+import { headOf } from './head-of.ts'
 import { one, rows, type Slots } from './sql.ts'
 import { stackOf } from './stack-of.ts'
 
@@ -22,9 +23,7 @@ const State = z.object({ ...identity, is_deleted: z.boolean() })
 export type StackState = z.output<typeof State>
 
 const wantedObject = `
-  left join lateral (
-    select o.id, o.sequence_id, o.is_deletion_marker, o.yaml_checksum, o.yaml_bytes from deployment_objects o
-    where o.stack_id = s.id and o.deleted_at is null order by o.sequence_id desc limit 1) o on true`
+  left join lateral ${headOf('id, sequence_id, is_deletion_marker, yaml_checksum, yaml_bytes')} o on true`
 const columns = `s.id as stack_id, s.name as stack_name, s.last_sequence as rev, s.drift,
   o.id as object_id, o.sequence_id, o.is_deletion_marker, o.yaml_checksum, o.yaml_bytes`
 
