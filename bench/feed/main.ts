@@ -3,9 +3,10 @@
 import { privatePostgres } from '@brokkr/testing/postgres.ts'
 import { prepareOurs } from '../broker/servers.ts'
 import { tell } from '../figures.ts'
-import { idle, writes } from './crowd.ts'
+import { idle } from './crowd.ts'
 import { fanOut } from './fan-out.ts'
 import { latency } from './latency.ts'
+import { writes } from './writes.ts'
 
 const parts = { latency, fanOut, idle, writes }
 const wanted = (process.env['BENCH_PARTS'] ?? Object.keys(parts).join()).split(',') as (keyof typeof parts)[]

@@ -1,0 +1,71 @@
+// [S4] What the feed costs those who write: the same writes with its triggers and without. Through the API of a broker, which then also reads
+// what they left; by the broker's own action, by one writer without a broker; and by the least statement that is a submission. `told`:
+// beside another broker, which hears of every few of them by NOTIFY.
+import type pg from 'pg'
+import { type Fleet, fill } from '../broker/fill.ts'
+import { submit } from '../broker/requests.ts'
+import { runLoad } from '../broker/run-load.ts'
+import { percentile, tell } from '../figures.ts'
+import { type Bench, channel, startWriter, type Writer } from './parts.ts'
+
+type State = 'on' | 'told' | 'off'
+/** Writes for a second; how many of them per second. */
+type Write = (state: State) => Promise<number>
+
+const size = { agents: 50, stacksPerAgent: 20, objectsPerStack: 1, otherStacks: 0, objectBytes: 500 }
+const turns = 40
+
+export async function writes({ postgres, ours }: Bench): Promise<void> {
+  const database = await postgres.database()
+  const broker = await ours.start(database.url)
+  const fleet = await fill(database.url, ours.encryptionKey, size)
+  const client = await database.connect()
+  const byApi: Write = async () => {
+    const order = { port: broker.port, seconds: 1, warmUpSeconds: 0.3, lanes: submit(fleet) }
+    return (await runLoad(order, { server: broker.pid, postgres: postgres.pid })).perSecond
+  }
+  await compare(client, { name: 'submissions through the API (bar 0.9)', write: byApi, states: ['on', 'off'] })
+  await broker.kill()
+  const writer = startWriter()
+  const by = byWriter(writer, { databaseUrl: database.url, encryptionKey: ours.encryptionKey }, fleet)
+  await compare(client, { name: 'the action of a submission alone (bar 0.9)', write: by('action'), states: ['on', 'told', 'off'] })
+  await compare(client, { name: 'one bare statement', write: by('statement'), states: ['on', 'told', 'off'] })
+  await writer.quit()
+  await client.end()
+}
+
+function byWriter(writer: Writer, to: { databaseUrl: string; encryptionKey: string }, { agents }: Fleet) {
+  const stackIds = agents.flatMap((agent) => agent.stackIds)
+  return (by: 'action' | 'statement'): Write =>
+    async (state) => {
+      const order = { ...to, stackIds, perSecond: null, seconds: 1, connections: 16, by, channel: state === 'told' ? channel : null }
+      const { commits, seconds } = await writer.write(order)
+      return commits.length / seconds
+    }
+}
+
+async function compare(
+  client: pg.Client,
+  { name, write, states }: { name: string; write: Write; states: readonly State[] },
+): Promise<void> {
+  const rateWith = async (state: State): Promise<number> => {
+    const word = state === 'off' ? 'disable' : 'enable'
+    await client.query(`alter table stacks ${word} trigger feed_update; alter table deployment_objects ${word} trigger feed_insert`)
+    return write(state)
+  }
+  const rates: Record<State, number[]> = { on: [], off: [], told: [] }
+  for (const state of states) await rateWith(state)
+  // Many short turns, each as often before the others as behind them: the machine's own ups and downs last for seconds.
+  for (let turn = 0; turn < turns; turn += 1)
+    for (const state of turn % 2 === 0 ? states : states.toReversed()) rates[state].push(await rateWith(state))
+  const without = percentile(rates.off, 0.5)
+  for (const state of states.filter((each) => each !== 'off')) {
+    const rate = percentile(rates[state], 0.5)
+    const quotients = rates[state].map((each, turn) => each / rates.off[turn]!)
+    const [low, middle, high] = [0.25, 0.5, 0.75].map((share) => percentile(quotients, share).toFixed(2))
+    tell(
+      `[S4] feed on / off, ${name}${state === 'told' ? ', beside another broker' : ''}`,
+      `${(rate / without).toFixed(2)} (${rate.toFixed(0)}/s, ${without.toFixed(0)}/s) · turn by turn ${low} to ${high}, median ${middle}`,
+    )
+  }
+}
