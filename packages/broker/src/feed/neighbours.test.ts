@@ -1,3 +1,4 @@
+// long: starts more than one broker
 import { randomUUID } from 'node:crypto'
 import { unique } from '@brokkr/testing/broker.ts'
 import { manualClock } from '@brokkr/testing/clock.ts'

@@ -1,3 +1,4 @@
+// long: starts more than one broker
 import { unique } from '@brokkr/testing/broker.ts'
 import { deafPostgres } from '@brokkr/testing/deaf-postgres.ts'
 import { type FeedWorld, feedWorld } from '@brokkr/testing/feed-world.ts'

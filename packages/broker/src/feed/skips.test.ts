@@ -1,4 +1,5 @@
 // Content that cannot be sent: told as a skip, written into the status, and in nobody's way.
+// long: starts more than one broker
 import { createHash } from 'node:crypto'
 import { digestText } from '@brokkr/contract/digest.ts'
 import { type TestBroker, unique } from '@brokkr/testing/broker.ts'

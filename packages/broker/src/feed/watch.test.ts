@@ -1,3 +1,4 @@
+// long: starts more than one broker
 import { makeGenerator, unique } from '@brokkr/testing/broker.ts'
 import { type FeedWorld, feedWorld } from '@brokkr/testing/feed-world.ts'
 import { type Follower, followWatch } from '@brokkr/testing/follower.ts'

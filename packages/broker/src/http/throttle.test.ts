@@ -1,4 +1,5 @@
 // Guessing keys: what it costs, what it tells, and whom it leaves alone.
+// long: starts more than one broker
 import { makePak } from '@brokkr/contract/pak.ts'
 import { makeGenerator, startTestBroker, type TestBroker, unique } from '@brokkr/testing/broker.ts'
 import { database } from '@brokkr/testing/postgres.ts'

@@ -1,4 +1,5 @@
 // Tenants in schemas of one database: each has its role, and neither reads, wakes nor locks the other.
+// long: starts more than one broker
 import { randomBytes } from 'node:crypto'
 import { startTestBroker } from '@brokkr/testing/broker.ts'
 import { emptyDatabase, type TestDatabase } from '@brokkr/testing/postgres.ts'

@@ -1,4 +1,5 @@
 // An agent that falls silent, as everybody sees it: by the database's time, in every process, once.
+// long: starts more than one broker
 import { type TestBroker, unique } from '@brokkr/testing/broker.ts'
 import { type FeedWorld, feedWorld } from '@brokkr/testing/feed-world.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'

@@ -1,4 +1,5 @@
 // Tasks, settings and the feed's own figures as an operator sees them, over two processes.
+// long: starts more than one broker
 import { makeAgent, makeGenerator, startTestBroker, type TestBroker, type TestTenant, unique } from '@brokkr/testing/broker.ts'
 import { followStream } from '@brokkr/testing/follower.ts'
 import { database, type TestDatabase } from '@brokkr/testing/postgres.ts'

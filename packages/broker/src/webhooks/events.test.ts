@@ -1,5 +1,6 @@
 // What webhooks are told of what actions do, on two brokers and one database: every event that this release knows, in the words of
 // the wire, once, and in the transaction of the action.
+// long: starts more than one broker
 import { randomUUID } from 'node:crypto'
 import { type TestAgent, type TestBroker, unique } from '@brokkr/testing/broker.ts'
 import { configMapYaml, type FeedWorld, feedWorld } from '@brokkr/testing/feed-world.ts'

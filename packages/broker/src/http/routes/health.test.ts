@@ -1,4 +1,5 @@
 // Health, fleet and overview over HTTP, against a real broker.
+// long: starts more than one broker
 import { randomUUID } from 'node:crypto'
 import type { FleetAgentRecord, Overview } from '@brokkr/contract/fleet.ts'
 import type { ListedStack } from '@brokkr/contract/stack.ts'
