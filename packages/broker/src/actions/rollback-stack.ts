@@ -13,7 +13,7 @@ import type { Sql } from '../store/sql.ts'
 import * as stacks from '../store/stacks.ts'
 import { enqueue } from '../webhooks/enqueue.ts'
 import type { Subscriptions } from '../webhooks/subscriptions.ts'
-import { insertObject, objectOf, refuseMovedHead } from './submit-deployment-object.ts'
+import { makeObject, objectOf, refuseMovedHead } from './submit-deployment-object.ts'
 
 export interface Rollback {
   readonly stackId: string
@@ -40,7 +40,7 @@ export async function rollbackStack(
     await refuseMovedHead(sql, { stackId, expectedSequenceId: input.expectedSequenceId ?? undefined })
     const yamlContent = deps.seal.open(sealedYaml(earlier.id), earlier.yaml_sealed)
     const again = { id, stackId, yamlContent, isDeletionMarker: false, sequenceId: taken.sequence_id, rollbackOf: earlier.id, by }
-    const row = await insertObject(sql, deps.seal, again)
+    const row = await deploymentObjects.insert(sql, makeObject(deps.seal, again))
     const details = {
       stack_id: stackId,
       sequence_id: row.sequence_id,

@@ -46,13 +46,11 @@ export async function submitDeploymentObject(
   return objectOf(object, input.yamlContent)
 }
 
-export function insertObject(sql: Sql, seal: Seal, object: ObjectToMake): Promise<deploymentObjects.InsertedObject> {
-  return deploymentObjects.insert(sql, makeObject(seal, object))
-}
-
-type ObjectToMake = Omit<NewObject, 'expectedSequenceId'> & { readonly id: string; readonly sequenceId: number }
-
-function makeObject(seal: Seal, object: ObjectToMake) {
+/** The row of a revision, with its text sealed. */
+export function makeObject(
+  seal: Seal,
+  object: Omit<NewObject, 'expectedSequenceId'> & { readonly id: string; readonly sequenceId: number },
+) {
   const { id } = object
   return {
     id,

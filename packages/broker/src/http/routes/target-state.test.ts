@@ -67,6 +67,20 @@ test('who reads masked reads a kept text masked too', async () => {
   expect(listed.text).not.toContain('hunter2')
 })
 
+test('of a stack its newest revision is told; if that was deleted by hand, the newest that is not', async () => {
+  const { agent, object, stack } = await deployed()
+  const newer = await tenant.client.createDeploymentObject({ params: { id: stack.id }, body: { yaml_content: secret } })
+  const told = async () => ((await stateOf(agent, agent)).json as { id: string }[]).map(({ id }) => id)
+  expect(await told()).toEqual([newer.id])
+  await client.query('begin')
+  await client.query('update stacks set last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id() where id = $1', [stack.id])
+  await client.query('update deployment_objects set deleted_at = now(), updated_at = now() where id = $1', [newer.id])
+  await client.query('commit')
+  expect(await told()).toEqual([object.id])
+  const newest = await tenant.client.createDeploymentObject({ params: { id: stack.id }, body: { yaml_content: secret } })
+  expect(await told()).toEqual([newest.id])
+})
+
 test('a text that no key opens is an error, not an empty one, and its reason is not told', async () => {
   const { agent, object } = await deployed()
   await client.query('set session_replication_role = replica')
