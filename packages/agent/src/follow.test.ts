@@ -206,12 +206,12 @@ test('a cursor that the broker does not know is dropped once', async () => {
   expect(cursors()).toEqual([null, 'c1', null])
 })
 
-test('a mismatch found by the broker makes us ask for the whole list, naming nothing that we hold', async () => {
+test('a mismatch found by the broker makes us ask for the whole list, naming nothing that we hold, but what we have seen', async () => {
   const { streams, follow } = await following(scripts((response) => streaming(response, ...list)))
   await waitFor('the list', () => follow.map.cursor === 'c1')
   follow.restart()
   await waitFor('another stream', () => streams().length === 2)
-  expect(Object.fromEntries(streams()[1]?.url.searchParams ?? [])).toEqual({ reason: 'digest' })
+  expect(Object.fromEntries(streams()[1]?.url.searchParams ?? [])).toEqual({ reason: 'digest', seen: 'c1' })
 })
 
 const item = (n: number, rev: number, text = `a: ${rev}\n`) => ({
@@ -252,13 +252,39 @@ test('where there is no stream the whole target state is polled; a better way is
   expect(polls.slice(0, 2).map(({ etag }) => etag)).toEqual([undefined, proof(put(1, 2), put(2, 1)).etag])
   expect(running()).toEqual(['stack-1 2 a: 2', 'stack-2 1 a: 1'])
   expect(verified).toEqual([
-    { mentioned: new Set([stackId(1), stackId(2)]), dels: new Set(), allowRemovals: null, epoch: null, isNewHistory: false },
+    { mentioned: new Set([stackId(1), stackId(2)]), dels: new Set(), allowRemovals: null, epoch: null, boot: null, isNewHistory: false },
   ])
   hasStream = true
   await waitFor('the stream', () => follow.transport === 'stream')
   expect(streams().length).toBeGreaterThanOrEqual(2)
   // A poller knows no history, so the list of the stream counts, lower revs included.
   await waitFor('the list of the stream', () => running()[0] === 'stack-1 1 a: 1')
+})
+
+test('a polled list says of which history it is: what another one, or another boot without a cursor to show, leaves out is told as unproven', async () => {
+  const [here, elsewhere] = ['5f0c/b007', '5f0c/b008']
+  const answers = [here, elsewhere, elsewhere, '6000/b008', '6000/b009']
+  const asked: (string | null)[] = []
+  const { verified } = await following(
+    (_request, response, url) => {
+      if (url.pathname.endsWith('/stream')) return json(response, 404, {})
+      asked.push(url.searchParams.get('seen'))
+      const n = Math.min(asked.length, answers.length)
+      const { etag: _, ...proven } = proof(put(1, n))
+      // The second broker in line does not know the cursor of the first.
+      if (asked.length === 2) return json(response, 400, { code: 'bad_cursor', message: 'no' })
+      return json(response, 200, [item(1, n)], { ...proven, 'x-brokkr-history': answers[n - 1]!, 'x-brokkr-cursor': `c${n}` })
+    },
+    { pollMs: 10 },
+  )
+  await waitFor('five polls', () => verified.length >= 4)
+  expect(asked.slice(0, 5)).toEqual([null, 'c1', null, 'c3', 'c4'])
+  expect(verified.slice(0, 4).map(({ epoch, boot, isNewHistory }) => `${epoch}/${boot} ${isNewHistory}`)).toEqual([
+    '5f0c/b007 false',
+    '5f0c/b008 true',
+    '6000/b008 true',
+    '6000/b009 false',
+  ])
 })
 
 test.each([

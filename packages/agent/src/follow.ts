@@ -1,5 +1,6 @@
 // Follows the broker: by stream, by long poll where streams are held back, by polling where there is neither. Fills the map,
 // keeps the cursor, says who must look. No answer, error or silence of the broker takes anything out of the map.
+import { ApiError } from '@brokkr/contract/error.ts'
 import { backoffDelayMs, jittered } from '@brokkr/runtime/backoff.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import { toError } from '@brokkr/runtime/errors.ts'
@@ -141,6 +142,7 @@ class Following implements Follow {
     const next = nextTry(this.#standing, endedAs(end, clock.monotonicMs() - startedMs, before, this.map.cursor))
     this.#standing = next.standing
     if (next.cursor === 'drop') this.map.cursor = null
+    if (end.how === 'refused' && end.code === 'bad_cursor') this.map.seen = null
     if (this.#isOtherWay(way, next.transport)) return 0
     return Math.max(next.atLeastMs, this.#backoffMs(next.backoffAttempt), this.#refusedMs(end))
   }
@@ -174,7 +176,7 @@ class Following implements Follow {
 
   /** Count and digest spare the broker a list of what we have, unless it is the list itself that we want. */
   #request(way: Way): StreamRequest {
-    const { cursor, levels } = this.map
+    const { cursor, seen, levels } = this.map
     const { agentId } = this.#deps.session
     const reason = this.#reason
     this.#reason = null
@@ -182,7 +184,7 @@ class Following implements Follow {
     if (reason === 'digest') this.map.epoch = null
     const wait = way === 'longpoll' ? { wait: `${this.#options.longPollMs / 1000}s` } : {}
     if (cursor !== null) return { agentId, cursor, ...levels.summary(), ...wait }
-    return { agentId, ...(reason === null ? {} : { reason }), ...wait }
+    return { agentId, ...(seen === null ? {} : { seen }), ...(reason === null ? {} : { reason }), ...wait }
   }
 
   #backoffMs(attempt: number | null): number {
@@ -198,7 +200,8 @@ class Following implements Follow {
     const { clock, log, metrics, session } = this.#deps
     const startedMs = clock.monotonicMs()
     try {
-      const polled = await poll({ client: session.broker.client }, session.agentId, this.#etag, this.#stopping.signal)
+      const wish = { agentId: session.agentId, etag: this.#etag, seen: this.map.seen }
+      const polled = await poll({ client: session.broker.client }, wish, this.#stopping.signal)
       this.#setTransport('poll')
       this.#hasFailed = false
       metrics.lastPoll.set(clock.now() / 1000)
@@ -210,6 +213,7 @@ class Following implements Follow {
       }
     } catch (error) {
       if (this.#stopping.signal.aborted) return 0
+      if (error instanceof ApiError && error.code === 'bad_cursor') this.map.seen = null
       metrics.polls.inc({ status: 'failed' })
       if (!this.#hasFailed) log.warn('poll failed; what runs goes on', { error: toError(error) })
       this.#hasFailed = true

@@ -33,7 +33,8 @@ export async function openMap(deps: OpenMapDeps, stateDir: string | null): Promi
   const kept = (await deps.stacks()).flatMap(({ stackId, parent: { state, set } }) =>
     state === null ? [] : [{ stackId, ...keptOf(state), manifest: set.data['manifest.yaml.gz'] ?? null }],
   )
-  return Object.assign(mapOfKept(kept), { epoch: deps.own.facts?.epoch ?? null })
+  const { epoch = null, boot = null } = deps.own.facts ?? {}
+  return Object.assign(mapOfKept(kept), { epoch, boot })
 }
 
 const keptOf = (state: { rev: number; sequence_id: number; deployment_object_id: string; drift: string; checksum: string }) => ({

@@ -12,6 +12,8 @@ const Facts = z.object({
   status: z.string(),
   /** History of the broker that was followed last. */
   epoch: z.string().nullable().default(null),
+  /** Of the broker's database server, as the last list came. */
+  boot: z.string().nullable().default(null),
   /** Stacks that stood here when that history began, and that it did not know. */
   orphans: z.array(z.string()).default([]),
 })
@@ -56,7 +58,7 @@ export class OwnRecord {
   }
 
   async #save(change: Partial<OwnFacts>): Promise<void> {
-    const before = this.#facts ?? { agent_id: '' as AgentId, status: 'ACTIVE', epoch: null, orphans: [] }
+    const before = this.#facts ?? { agent_id: '' as AgentId, status: 'ACTIVE', epoch: null, boot: null, orphans: [] }
     const facts: OwnFacts = { ...before, ...change, ...this.#name }
     if (JSON.stringify(facts) === JSON.stringify(this.#facts)) return
     const data = { [entry]: Buffer.from(JSON.stringify(facts)).toString('base64') }

@@ -159,8 +159,8 @@ function newDeployments(deps: WorkDeps, { map, ...parts }: Parts): Deployments {
     get orphans() {
       return new Set(own.facts?.orphans)
     },
-    save: ({ epoch, orphans }: { epoch?: string; orphans: ReadonlySet<string> }) =>
-      own.save({ orphans: [...orphans].toSorted(), ...(epoch === undefined ? {} : { epoch }) }),
+    save: ({ orphans, ...place }: { epoch?: string; boot?: string; orphans: ReadonlySet<string> }) =>
+      own.save({ orphans: [...orphans].toSorted(), ...place }),
   }
   const fightMs = () => agent.drift_fight_seconds * 1000
   return new Deployments(

@@ -105,8 +105,12 @@ export const getTargetState = endpoint({
   path: '/api/v1/agents/{id}/target-state',
   summary: 'What an agent should run, for agents that poll; never truncated',
   params: byId(AgentId),
-  query: z.object({ mode: z.string().default('incremental') }),
+  query: z.object({
+    mode: z.string().default('incremental'),
+    /** The X-Brokkr-Cursor of the list that the poller has: it shows which history he comes from. */
+    seen: z.string().optional(),
+  }),
   success: 200,
   response: z.array(TargetStateItem),
-  errors: ['agent_not_found', 'agent_pak_mismatch'],
+  errors: ['agent_not_found', 'agent_pak_mismatch', 'bad_cursor'],
 })

@@ -20,6 +20,8 @@ const Hello = z.object({
   type: z.literal('hello'),
   protocol: z.int(),
   epoch: Uuid,
+  /** Of the broker's database server; while it lasts no backup can have been put back. Brokers before it do not say. */
+  boot: Uuid.optional(),
   session: z.int(),
   broker: z.string(),
   mode: z.enum(['resume', 'snapshot', 'reset']),
@@ -88,6 +90,8 @@ export const agentStream = endpoint({
   params: byId(AgentId),
   query: z.object({
     cursor: z.string().optional(),
+    /** The newest cursor of a follower that wants a complete list all the same. */
+    seen: z.string().optional(),
     reason: z.string().max(32).optional(),
     count: z.int().optional(),
     digest: z.string().max(64).optional(),

@@ -24,8 +24,8 @@ import { mapOfKept } from './saved-map.ts'
 import { WantedMap } from './wanted-map.ts'
 
 /** Sends frames through one connection; what must be fetched comes from `contents`, or never. */
-function follow(map: WantedMap, frames: readonly Frame[], contents: Record<string, string> = {}): Effect[] {
-  const connection = new Connection(map)
+function follow(map: WantedMap, frames: readonly Frame[], contents: Record<string, string> = {}, hasShown = false): Effect[] {
+  const connection = new Connection(map, hasShown)
   const effects: Effect[] = []
   for (const frame of frames) {
     for (const effect of connection.take(frame)) {
@@ -71,6 +71,7 @@ describe('a list and what follows it', () => {
         dels: new Set(),
         allowRemovals: null,
         epoch: epochs[0],
+        boot: null,
         isNewHistory: false,
       },
     })
@@ -106,7 +107,14 @@ describe('a list and what follows it', () => {
     const effects = follow(map, [hello({ reason: 'digest' }), begin({ allow_removals: 2 }), ...next, end(next)])
     expect(effects.at(-1)).toEqual({
       do: 'verified',
-      list: { mentioned: new Set([stackId(1)]), dels: new Set([stackId(2)]), allowRemovals: 2, epoch: epochs[0], isNewHistory: false },
+      list: {
+        mentioned: new Set([stackId(1)]),
+        dels: new Set([stackId(2)]),
+        allowRemovals: 2,
+        epoch: epochs[0],
+        boot: null,
+        isNewHistory: false,
+      },
     })
     expect(leaving(map)).toEqual({ 2: 'untargeted undecided', 3: 'absent undecided' })
     expect(map.levels.level(stackId(3))).toMatchObject({ do: 'run', isHeld: false })
@@ -251,6 +259,31 @@ describe('another history', () => {
     const map = mapOf(put(1, 9))
     follow(map, [hello({ epoch: epochs[1] }), begin(), put(1, 4), end([put(1, 5)])])
     expect([running(map), map.epoch, map.cursor]).toEqual([{ 'stack-1': '9 a: 9' }, epochs[0], 'after-list'])
+  })
+
+  test('without a cursor to show, another boot of the database server may be another history: lower revs count, and what is left out is told as unproven', () => {
+    const [first, second] = ['b0070000-0000-4000-8000-000000000001', 'b0070000-0000-4000-8000-000000000002']
+    const listed = [put(1, 4)]
+    const list = (boot: string | undefined, hasShown: boolean) => {
+      const map = new WantedMap()
+      const all = [put(1, 9), put(2, 9)]
+      follow(map, [hello({ boot: first }), begin(), ...all, end(all)])
+      const told = follow(map, [hello({ boot }), begin(), ...listed, end(listed)], {}, hasShown).find((effect) => effect.do === 'verified')
+      return [running(map)['stack-1'], told?.list.isNewHistory, map.boot]
+    }
+    expect(list(second, false)).toEqual(['4 a: 4', true, second])
+    // The broker has looked at the cursor, and found it to be one of its own.
+    expect(list(second, true)).toEqual(['9 a: 9', false, second])
+    expect(list(first, false)).toEqual(['9 a: 9', false, first])
+    // Brokers that do not say.
+    expect(list(undefined, false)).toEqual(['9 a: 9', false, null])
+  })
+
+  test('a resumed stream takes the boot along, a cursor that was given up is still shown', () => {
+    const map = mapOf(put(1, 9))
+    follow(map, [hello({ mode: 'resume', boot: 'b0070000-0000-4000-8000-000000000002' }), bookmark('newest')], {}, true)
+    map.cursor = null
+    expect([map.boot, map.seen]).toEqual(['b0070000-0000-4000-8000-000000000002', 'newest'])
   })
 
   test('a removal that was decided before goes on', () => {

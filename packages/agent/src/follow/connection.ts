@@ -8,7 +8,7 @@ import { BrokenFrame, type Effect } from './effect.ts'
 import { type HeldObject, holdObject } from './held-object.ts'
 import { Levels, type Taken } from './levels.ts'
 import { Snapshot, type Verified } from './snapshot.ts'
-import type { WantedMap } from './wanted-map.ts'
+import { isOtherHistory, type WantedMap } from './wanted-map.ts'
 
 /** A put whose content is still to come, and the list it is part of. */
 interface Waiting {
@@ -22,14 +22,19 @@ const snapshotGate = 'snapshot'
 
 export class Connection {
   readonly #map: WantedMap
+  readonly #hasShown: boolean
   readonly #gate: CursorGate
   readonly #waiting = new Map<string, Waiting[]>()
   #target: Levels
   #epoch: string | null = null
+  #boot: string | null = null
+  #isNewHistory = false
   #snapshot: Snapshot | null = null
 
-  constructor(map: WantedMap) {
+  /** `hasShown`: the broker was given a cursor, and would not go on in the epoch of one that it cannot have issued. */
+  constructor(map: WantedMap, hasShown = false) {
     this.#map = map
+    this.#hasShown = hasShown
     this.#target = map.levels
     this.#gate = new CursorGate((cursor) => {
       map.cursor = cursor
@@ -83,8 +88,11 @@ export class Connection {
     const isNewEpoch = frame.epoch !== this.#map.epoch
     if (frame.mode === 'resume' && isNewEpoch) throw new BrokenFrame('resumed in another epoch than the cursor belongs to')
     this.#epoch = frame.epoch
+    this.#boot = frame.boot ?? null
+    this.#isNewHistory = isOtherHistory(this.#map, { epoch: frame.epoch, boot: this.#boot }, this.#hasShown)
+    if (frame.mode === 'resume') this.#map.boot = this.#boot
     // The map of another history stays as it is until a complete list of the new one is here.
-    if (isNewEpoch && !this.#map.levels.isEmpty) this.#target = new Levels()
+    if ((isNewEpoch || this.#isNewHistory) && !this.#map.levels.isEmpty) this.#target = new Levels()
     return [{ do: 'session', session: frame.session, isNewEpoch }]
   }
 
@@ -172,8 +180,8 @@ export class Connection {
     if (!snapshot?.end || snapshot.isWaiting) return []
     this.#snapshot = null
     if (!snapshot.isComplete(this.#map.levels.summary())) return [{ do: 'unverified' }]
-    const isNewHistory = this.#map.epoch !== null && this.#map.epoch !== this.#epoch
-    const list = snapshot.verified(this.#map.levels.wanted.keys(), { epoch: this.#epoch, isNewHistory })
+    const history = { epoch: this.#epoch, boot: this.#boot, isNewHistory: this.#isNewHistory }
+    const list = snapshot.verified(this.#map.levels.wanted.keys(), history)
     const looks = this.#adopt(snapshot, list)
     this.#map.cursor = snapshot.end.cursor
     this.#gate.done(snapshotGate)
@@ -184,6 +192,7 @@ export class Connection {
     const isOther = this.#target !== this.#map.levels && !snapshot.end?.unchanged
     const looks = isOther ? this.#map.replace(this.#target) : []
     this.#map.epoch = this.#epoch
+    this.#map.boot = this.#boot
     this.#target = this.#map.levels
     for (const stack of this.#target.wanted.values()) {
       if (!mentioned.has(stack.stackId)) this.#target.remove(stack.stackId, stack.rev, 'absent', 'undecided')

@@ -46,7 +46,8 @@ const changing: ReadonlySet<Frame['type']> = new Set(['put', 'skip', 'del', 'sna
 
 export async function followStream(deps: StreamDeps, map: WantedMap, request: StreamRequest, options: StreamTimes): Promise<StreamEnd> {
   const scope = new AbortController()
-  const turn = new StreamTurn(deps, map, scope, AbortSignal.any([options.signal, scope.signal]))
+  const hasShown = request.cursor !== undefined || request.seen !== undefined
+  const turn = new StreamTurn(deps, new Connection(map, hasShown), scope, AbortSignal.any([options.signal, scope.signal]))
   try {
     return await turn.read(request, options)
   } catch (error) {
@@ -67,9 +68,9 @@ class StreamTurn {
   readonly #fetches: Limiter = createLimiter(fetchesMax)
   readonly #fetching = new Set<Promise<void>>()
 
-  constructor(deps: StreamDeps, map: WantedMap, scope: AbortController, signal: AbortSignal) {
+  constructor(deps: StreamDeps, connection: Connection, scope: AbortController, signal: AbortSignal) {
     this.#deps = deps
-    this.#connection = new Connection(map)
+    this.#connection = connection
     this.#scope = scope
     this.#signal = signal
   }

@@ -9,11 +9,21 @@ import { z } from 'zod'
 import type { Effect } from './effect.ts'
 import { holdObject, sha256 } from './held-object.ts'
 import { Levels, type WantedStack } from './levels.ts'
-import type { WantedMap } from './wanted-map.ts'
+import { isOtherHistory, type WantedMap } from './wanted-map.ts'
 
 export type Polled =
   | { readonly is: 'unchanged' }
-  | { readonly is: 'list'; readonly stacks: readonly WantedStack[]; readonly isComplete: boolean; readonly etag: string | null }
+  | {
+      readonly is: 'list'
+      readonly stacks: readonly WantedStack[]
+      readonly isComplete: boolean
+      readonly etag: string | null
+      readonly cursor: string | null
+      /** Null: a broker that does not say. */
+      readonly history: { readonly epoch: string; readonly boot: string } | null
+      /** It was asked for with a cursor, and a broker that knows histories proves nothing to whoever comes from another one. */
+      readonly hasShown: boolean
+    }
 
 /** A broker of the first version names neither rev nor drift; its sequence ids only grow, so they stand for the rev. */
 const Item = TargetStateItem.pick({
@@ -30,9 +40,17 @@ const Item = TargetStateItem.pick({
 })
 const Items = z.array(Item)
 
-export async function poll(deps: { client: Client }, agentId: AgentId, etag: string | null, signal: AbortSignal): Promise<Polled> {
+export interface PollWish {
+  readonly agentId: AgentId
+  readonly etag: string | null
+  /** The newest cursor there was; null: none. */
+  readonly seen: string | null
+}
+
+export async function poll(deps: { client: Client }, { agentId, etag, seen }: PollWish, signal: AbortSignal): Promise<Polled> {
   const headers = etag === null ? {} : { 'if-none-match': etag }
-  const answer = await deps.client.answer('getTargetState', { params: { id: agentId }, query: { mode: 'full' } }, { headers, signal })
+  const query = { mode: 'full', ...(seen === null ? {} : { seen }) }
+  const answer = await deps.client.answer('getTargetState', { params: { id: agentId }, query }, { headers, signal })
   if (answer.status === 304) return { is: 'unchanged' }
   const items = Items.safeParse(answer.body)
   if (!items.success)
@@ -40,20 +58,29 @@ export async function poll(deps: { client: Client }, agentId: AgentId, etag: str
   const stacks = items.data.map(stackOf)
   const { count, digest } = { count: answer.header('x-brokkr-count'), digest: answer.header('x-brokkr-digest') }
   const isComplete = count === String(stacks.length) && digest === digestOf(stacks)
-  return { is: 'list', stacks, isComplete, etag: answer.header('etag') }
+  const [epoch, boot] = answer.header('x-brokkr-history')?.split('/') ?? []
+  const history = epoch === undefined || boot === undefined ? null : { epoch, boot }
+  const cursor = answer.header('x-brokkr-cursor')
+  return { is: 'list', stacks, isComplete, etag: answer.header('etag'), cursor, history, hasShown: seen !== null }
 }
 
-/** A complete list replaces the map whatever the revs are, for nothing else tells a poller of a new history. */
-export function takePolled(
-  map: WantedMap,
-  { stacks, isComplete }: Extract<Polled, { is: 'list' }>,
-): Extract<Effect, { do: 'look' | 'verified' }>[] {
+/** A complete list replaces the map whatever the revs are: brokers that do not say of which history it is may have another one. */
+export function takePolled(map: WantedMap, polled: Extract<Polled, { is: 'list' }>): Extract<Effect, { do: 'look' | 'verified' }>[] {
+  const { stacks, isComplete } = polled
   const levels = isComplete ? new Levels() : map.levels
   const news = stacks.filter((stack) => levels.put(stack) === 'news')
   if (!isComplete) return news.map(({ stackId }) => ({ do: 'look', stackId }))
   const mentioned = new Set(stacks.map(({ stackId }) => stackId))
   const looks = map.replace(levels).map((stackId: StackId) => ({ do: 'look', stackId }) as const)
-  return [...looks, { do: 'verified', list: { mentioned, dels: new Set(), allowRemovals: null, epoch: null, isNewHistory: false } }]
+  const history = takeHistory(map, polled)
+  return [...looks, { do: 'verified', list: { mentioned, dels: new Set(), allowRemovals: null, ...history } }]
+}
+
+function takeHistory(map: WantedMap, { cursor, history, hasShown }: Extract<Polled, { is: 'list' }>) {
+  if (history === null) return { epoch: null, boot: null, isNewHistory: false }
+  const isNewHistory = isOtherHistory(map, history, hasShown)
+  Object.assign(map, history, { seen: cursor })
+  return { ...history, isNewHistory }
 }
 
 function stackOf(item: z.output<typeof Item>): WantedStack {

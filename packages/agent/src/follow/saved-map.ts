@@ -6,9 +6,13 @@ import { contentBytesMax, type HeldObject, holdObject, sha256, textOf } from './
 import { Levels, type WantedStack } from './levels.ts'
 import { WantedMap } from './wanted-map.ts'
 
-export const savedMap = ({ levels, epoch, cursor }: WantedMap): Pick<SavedState, 'epoch' | 'cursor' | 'wanted' | 'leaving'> => ({
+type SavedMap = Pick<SavedState, 'epoch' | 'boot' | 'cursor' | 'seen' | 'wanted' | 'leaving'>
+
+export const savedMap = ({ levels, epoch, boot, cursor, seen }: WantedMap): SavedMap => ({
   epoch,
+  boot,
   cursor,
+  seen,
   wanted: [...levels.wanted.values()].map(savedStack),
   leaving: [...levels.leaving.values()].map((leaving) => ({ ...leaving, last: leaving.last && savedStack(leaving.last) })),
 })
@@ -19,7 +23,7 @@ const savedStack = ({ object, ...stack }: WantedStack): SavedStack => ({
 })
 
 /** Null: some content is not what it says, so none of it is believed. */
-export function mapOf(saved: Pick<SavedState, 'epoch' | 'cursor' | 'wanted' | 'leaving'>): WantedMap | null {
+export function mapOf(saved: SavedMap): WantedMap | null {
   const map = new WantedMap()
   try {
     for (const stack of saved.wanted) map.levels.wanted.set(stack.stackId, stackOf(stack))
@@ -27,7 +31,8 @@ export function mapOf(saved: Pick<SavedState, 'epoch' | 'cursor' | 'wanted' | 'l
   } catch {
     return null
   }
-  return Object.assign(map, { epoch: saved.epoch, cursor: saved.cursor })
+  const { epoch, boot, cursor, seen } = saved
+  return Object.assign(map, { epoch, boot, cursor, seen })
 }
 
 function stackOf({ object, line, ...stack }: SavedStack): WantedStack {

@@ -13,7 +13,9 @@ export interface Verified {
   readonly allowRemovals: number | null
   /** The history it belongs to; null: a polled list does not say. */
   readonly epoch: string | null
-  /** The history that was followed before was another one. */
+  /** Of the broker's database server, as the list was asked for. */
+  readonly boot: string | null
+  /** The history that was followed before was another one, or nothing shows that it was not. */
   readonly isNewHistory: boolean
 }
 
@@ -56,7 +58,7 @@ export class Snapshot {
     return count === this.#end.count && digest === this.#end.digest
   }
 
-  verified(known: Iterable<StackId>, history: Pick<Verified, 'epoch' | 'isNewHistory'>): Verified {
+  verified(known: Iterable<StackId>, history: Pick<Verified, 'epoch' | 'boot' | 'isNewHistory'>): Verified {
     return {
       ...history,
       mentioned: new Set([...(this.#end?.unchanged ? known : this.#lines.keys()), ...this.touched]),

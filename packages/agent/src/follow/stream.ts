@@ -14,6 +14,8 @@ export const lineBytesMax = 8 * 1024 * 1024
 export interface StreamRequest {
   readonly agentId: AgentId
   readonly cursor?: string
+  /** The newest cursor there was, where a list is wanted all the same: it shows which history we come from. */
+  readonly seen?: string
   readonly reason?: string
   readonly count?: number
   readonly digest?: string

@@ -7,8 +7,21 @@ export class WantedMap {
   levels = new Levels()
   /** Null: unknown, as after polling. */
   epoch: string | null = null
+  /** Of the broker's database server, as the last stream began; null: unknown. */
+  boot: string | null = null
+  /** The newest cursor that was kept, also after it was given up for a complete list. */
+  seen: string | null = null
+  #cursor: string | null = null
+
   /** Null: only a complete list will do. */
-  cursor: string | null = null
+  get cursor(): string | null {
+    return this.#cursor
+  }
+
+  set cursor(cursor: string | null) {
+    this.#cursor = cursor
+    if (cursor !== null) this.seen = cursor
+  }
 
   /** Returns the stacks at which somebody must look. */
   replace(fresh: Levels): StackId[] {
@@ -22,6 +35,17 @@ export class WantedMap {
     }
     return [...fresh.wanted.values()].filter((stack) => isNews(old, stack.stackId, stack)).map(({ stackId }) => stackId)
   }
+}
+
+/** Whether what the map holds came from another history, as far as can be told. A backup may have been put back that the broker has not
+ *  noticed: where it was shown no cursor, another boot of its database server may be another history. */
+export function isOtherHistory(
+  map: Pick<WantedMap, 'epoch' | 'boot'>,
+  now: { readonly epoch: string; readonly boot: string | null },
+  hasShown: boolean,
+): boolean {
+  if (map.epoch !== null && map.epoch !== now.epoch) return true
+  return !hasShown && map.boot !== null && now.boot !== null && map.boot !== now.boot
 }
 
 function isNews(old: Levels, stackId: StackId, now: { rev: number; object: { id: string } | null; drift: string }): boolean {

@@ -13,7 +13,7 @@ import { guardRemovals } from '../reconcile/guard.ts'
 /** Which history of the broker was followed last, and which of our stacks it did not know when it began; kept across restarts. */
 export interface HistoryRecord {
   readonly orphans: ReadonlySet<string>
-  save(change: { epoch?: string; orphans: ReadonlySet<string> }): Promise<void>
+  save(change: { epoch?: string; boot?: string; orphans: ReadonlySet<string> }): Promise<void>
 }
 
 export interface RemovalDeps {
@@ -80,7 +80,8 @@ export class Removals {
     )
     if (list.isNewHistory)
       this.#deps.log.warn('the broker has another history than before', { epoch: list.epoch, unknown_to_it: orphans.size })
-    await history.save({ orphans, ...(list.epoch === null ? {} : { epoch: list.epoch }) })
+    const { epoch, boot } = list
+    await history.save({ orphans, ...(epoch === null ? {} : { epoch }), ...(boot === null ? {} : { boot }) })
     return orphans
   }
 

@@ -14,7 +14,7 @@ export async function newEpoch(deps: { sql: Sql; wakeFeed: () => void }, { by }:
   for (let deleted = batchRows; deleted === batchRows; ) deleted = await changeLog.deleteForeign(deps.sql, { limit: batchRows })
   const epoch = await deps.sql.begin(async (sql) => {
     const { epoch: seen } = await feedState.read(sql, {})
-    const made = await feedState.renewEpoch(sql, { seen, epoch: randomUUID() })
+    const made = await feedState.renewEpoch(sql, { seen, epoch: randomUUID(), boot: randomUUID() })
     await recordDeed(sql, { by, action: 'feed.new_epoch', on: { type: 'system', id: null }, details: { before: seen } })
     // Null: another process renewed it a moment ago, which is what was asked for.
     return made?.epoch ?? (await feedState.read(sql, {})).epoch

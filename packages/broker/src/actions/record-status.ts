@@ -78,8 +78,9 @@ async function record(deps: StatusDeps, { agentId, session, n, stacks }: StatusR
 function compareDigest(sql: Sql, agentId: string, check: NonNullable<StatusReport['check']>, cursor: Cursor): Promise<CheckResult> {
   return sql.begin(async (tx) => {
     await feedState.holdInstant(tx, {})
-    const listed = (await wanted.listForAgent(tx, { agent_id: agentId, epoch: cursor.epoch })).filter((row) => row.kind === 'wanted')
-    const { count, digest } = digestOf(listed)
+    const { epoch, boot } = cursor
+    const listed = await wanted.listForAgent(tx, { agent_id: agentId, epoch, boot })
+    const { count, digest } = digestOf(listed.filter((row) => row.kind === 'wanted'))
     if (count === check.count && digest === check.digest) return 'match'
     const since = await changeLog.sinceForAgent(tx, { agent_id: agentId, ...probesOf(cursor.snapshot) })
     // A cursor that says nothing about this log proves nothing: the agent reads everything again.

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { covers, parseSnapshot, printCursor, printSnapshot, readCursor, type Snapshot } from './cursor.ts'
 
 const epoch = '5f0c0000-0000-4000-8000-000000000001'
+const boot = 'b0070000-0000-4000-8000-000000000001'
 const key = randomBytes(32)
 
 /** What a snapshot means, in one line: a transaction is visible if it is below xmax and not in flight. */
@@ -22,7 +23,7 @@ test('text and signed form lead back to the same snapshot', () => {
   fc.assert(
     fc.property(snapshots, (snapshot) => {
       expect(parseSnapshot(printSnapshot(snapshot))).toEqual(snapshot)
-      expect(readCursor(key, printCursor(key, { epoch, snapshot }))).toEqual({ epoch, snapshot })
+      expect(readCursor(key, printCursor(key, { epoch, boot, snapshot }))).toEqual({ epoch, boot, snapshot })
     }),
   )
 })
@@ -41,16 +42,16 @@ test('one snapshot covers another exactly when it sees every transaction the oth
 
 test('over a hundred in-flight entries the wire form falls back to xmin, which never skips anything', () => {
   const inFlight = Array.from({ length: 101 }, (_, n) => 1000n + BigInt(n))
-  const read = readCursor(key, printCursor(key, { epoch, snapshot: { xmin: 1000n, xmax: 5000n, inFlight } }))
+  const read = readCursor(key, printCursor(key, { epoch, boot, snapshot: { xmin: 1000n, xmax: 5000n, inFlight } }))
   expect(read?.snapshot).toEqual({ xmin: 1000n, xmax: 1000n, inFlight: [] })
 })
 
 test.each([
   ['empty', ''],
-  ['no signature', Buffer.from(`1|${epoch}|1:2:`).toString('base64url')],
-  ['another key', printCursor(randomBytes(32), { epoch, snapshot: parseSnapshot('1:2:') })],
-  ['cut', printCursor(key, { epoch, snapshot: parseSnapshot('1:2:') }).slice(0, -3)],
-  ['three parts', `${printCursor(key, { epoch, snapshot: parseSnapshot('1:2:') })}.x`],
+  ['no signature', Buffer.from(`1|${epoch}|${boot}|1:2:`).toString('base64url')],
+  ['another key', printCursor(randomBytes(32), { epoch, boot, snapshot: parseSnapshot('1:2:') })],
+  ['cut', printCursor(key, { epoch, boot, snapshot: parseSnapshot('1:2:') }).slice(0, -3)],
+  ['three parts', `${printCursor(key, { epoch, boot, snapshot: parseSnapshot('1:2:') })}.x`],
   ['too long', 'a'.repeat(5000)],
 ])('a cursor that is %s is not a cursor', (_, text) => {
   expect(readCursor(key, text)).toBeNull()

@@ -9,6 +9,8 @@ export interface Snapshot {
 }
 export interface Cursor {
   readonly epoch: string
+  /** Of the database server that issued it. */
+  readonly boot: string
   readonly snapshot: Snapshot
 }
 
@@ -44,7 +46,7 @@ export const probesOf = ({ xmax, inFlight }: Snapshot): { xmax: string; in_fligh
 
 /** base64url(payload) `.` base64url(first 16 bytes of its HMAC); opaque to followers and the same for all of them. */
 export function printCursor(key: Buffer, cursor: Cursor): string {
-  const payload = Buffer.from(`${versionWritten}|${cursor.epoch}|${printSnapshot(shortened(cursor.snapshot))}`)
+  const payload = Buffer.from(`${versionWritten}|${cursor.epoch}|${cursor.boot}|${printSnapshot(shortened(cursor.snapshot))}`)
   return `${payload.toString('base64url')}.${signature(key, payload).toString('base64url')}`
 }
 
@@ -56,9 +58,9 @@ export function readCursor(key: Buffer, text: string): Cursor | null {
   const given = Buffer.from(tail, 'base64url')
   const expected = signature(key, payload)
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) return null
-  const [version = '', epoch, snapshot, ...more] = payload.toString('utf8').split('|')
-  if (!versionsRead.has(version) || epoch === undefined || snapshot === undefined || more.length > 0) return null
-  return { epoch, snapshot: parseSnapshot(snapshot) }
+  const [version = '', epoch, boot, snapshot, ...more] = payload.toString('utf8').split('|')
+  if (!versionsRead.has(version) || epoch === undefined || boot === undefined || snapshot === undefined || more.length > 0) return null
+  return { epoch, boot, snapshot: parseSnapshot(snapshot) }
 }
 
 const shortened = (snapshot: Snapshot): Snapshot =>

@@ -14,6 +14,7 @@ import {
 import { configMapYaml } from '@brokkr/testing/feed-world.ts'
 import { type Follower, followStream } from '@brokkr/testing/follower.ts'
 import { privatePostgres } from '@brokkr/testing/postgres.ts'
+import { coldBackup } from '@brokkr/testing/postgres-backup.ts'
 import { startStandby } from '@brokkr/testing/standby.ts'
 import { startSwitchProxy } from '@brokkr/testing/switch-proxy.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
@@ -185,8 +186,7 @@ test('[S36] a dump restored into a new cluster: old cursors are refused by epoch
   const second = await startTestBroker({
     databaseUrl: newUrl,
     env: {
-      BROKKR__BROKER__ENCRYPTION_KEY: first.encryptionKey,
-      BROKKR__BROKER__PAK_HASH: '',
+      ...secretsOf(first),
       BROKKR__TASKS__CHANGE_LOG_CLEANUP__EVERY_SECONDS: '0.2',
       BROKKR__FEED__POLL_MS: '200',
     },
@@ -216,6 +216,119 @@ test('[S36] a dump restored into a new cluster: old cursors are refused by epoch
   await second.kill()
   await Promise.all([old.stop(), fresh.stop()])
 }, 120_000)
+
+test('[S36] a dump loaded beside, on the same server, is another history: cursors are refused by epoch', async () => {
+  const server = await privatePostgres()
+  const { url: oldUrl } = await server.database()
+  await migrate(oldUrl, { schema: 'public' })
+  const first = await startTestBroker({ databaseUrl: oldUrl })
+  const agent = await makeAgent(first, { generators: [] })
+  const stream = await follow(first, agent)
+  const { cursor } = await stream.frame('snapshot_end')
+  stream.close()
+  await first.kill()
+  const { url: newUrl } = await server.database()
+  await restore(oldUrl, newUrl)
+  const second = await startTestBroker({ databaseUrl: newUrl, env: secretsOf(first) })
+  const again = await follow(second, agent, cursor)
+  expect(await again.frame('hello')).toMatchObject({ mode: 'snapshot', reason: 'epoch' })
+  again.close()
+  await second.kill()
+  await server.stop()
+}, 120_000)
+
+test('[S36] a backup put back in place is another history, also when as many transactions have passed as were lost; a mere restart is none', async () => {
+  const server = await privatePostgres()
+  const { url } = await server.database()
+  const env = { BROKKR__FEED__POLL_MS: '200' }
+  let broker = await startTestBroker({ databaseUrl: url, env })
+  const agent = await makeAgent(broker, { generators: [] })
+  const cursorNow = async () => {
+    const stream = await follow(broker, agent)
+    const { boot } = await stream.frame('hello')
+    const { cursor } = await stream.frame('bookmark')
+    stream.close()
+    return { cursor, boot: boot! }
+  }
+  const { cursor: kept, boot: firstBoot } = await cursorNow()
+  const epoch = await epochAt(url)
+  const backup = await coldBackup(server)
+  // A restart by itself: the cursor from before it is good, and the boot is another. Until the broker has noticed, streams end at once.
+  const resumed = await waitFor('a stream that goes on', async () => {
+    const stream = await follow(broker, agent, kept)
+    return (await Promise.race([stream.frame('bookmark'), stream.ended])) && stream
+  })
+  expect(await resumed.frame('hello')).toMatchObject({ mode: 'resume', epoch })
+  resumed.close()
+  const lost = await cursorNow()
+  expect(lost.boot).not.toBe(firstBoot)
+  await broker.kill()
+  await backup.restore()
+  await sqlAt(url, `do $$ begin for n in 1..2000 loop perform pg_current_xact_id(); commit; end loop; end $$`)
+  broker = await broker.again()
+  // What nobody lost is still good. A list for somebody without a cursor says that the server has started.
+  for (const wish of [{ cursor: kept }, {}]) {
+    const stream = await followStream(broker.url, { agentId: agent.agent.id, pak: agent.pak, ...wish })
+    const hello = await stream.frame('hello')
+    expect([hello.epoch, [firstBoot, lost.boot].includes(hello.boot!)]).toEqual([epoch, false])
+    await stream.frame('bookmark')
+    stream.close()
+  }
+  // Whoever asks for a list, and shows what he has seen, is not given one of the old epoch either.
+  const shown = await followStream(broker.url, { agentId: agent.agent.id, pak: agent.pak, query: { seen: lost.cursor, reason: 'daily' } })
+  await shown.ended
+  expect(shown.frames.map(({ type }) => type)).toEqual(['hello', 'bye'])
+  const renewed = await waitFor('a new epoch', async () => (await epochAt(url)) !== epoch && (await epochAt(url)))
+  for (const cursor of [lost.cursor, kept]) {
+    const after = await follow(broker, agent, cursor)
+    expect(await after.frame('hello')).toMatchObject({ mode: 'snapshot', reason: 'epoch', epoch: renewed })
+    await after.frame('snapshot_end')
+    after.close()
+  }
+  expect(await epochAt(url)).toBe(renewed)
+  await broker.kill()
+  await server.stop()
+}, 120_000)
+
+test('[S36] a list that is polled by whoever comes from a lost history proves nothing, and a new epoch begins', async () => {
+  const server = await privatePostgres()
+  const { url } = await server.database()
+  let broker = await startTestBroker({ databaseUrl: url })
+  const { agent, pak } = await makeAgent(broker, { generators: [] })
+  const poll = async (seen?: string) => {
+    const path = `/api/v1/agents/${agent.id}/target-state?mode=full${seen === undefined ? '' : `&seen=${seen}`}`
+    const { headers, status } = await fetch(`${broker.url}${path}`, { headers: { authorization: `Bearer ${pak}` } })
+    return {
+      status,
+      count: headers.get('x-brokkr-count'),
+      cursor: headers.get('x-brokkr-cursor')!,
+      history: headers.get('x-brokkr-history'),
+    }
+  }
+  expect((await poll('x')).status).toBe(400)
+  await broker.kill()
+  const backup = await coldBackup(server)
+  broker = await broker.again()
+  const before = await poll()
+  expect(before).toMatchObject({ status: 200, count: '0', history: `${await epochAt(url)}/${await bootAt(url)}` })
+  await broker.kill()
+  await backup.restore()
+  await sqlAt(url, `do $$ begin for n in 1..2000 loop perform pg_current_xact_id(); commit; end loop; end $$`)
+  broker = await broker.again()
+  expect(await poll(before.cursor)).toMatchObject({ status: 200, count: null, history: null })
+  const epoch = before.history!.split('/')[0]
+  await waitFor('a new epoch', async () => (await epochAt(url)) !== epoch)
+  const after = await waitFor('a list that counts', async () => {
+    const polled = await poll(before.cursor)
+    return polled.count === '0' && polled
+  })
+  expect(after.history).toBe(`${await epochAt(url)}/${await bootAt(url)}`)
+  await broker.kill()
+  await server.stop()
+}, 120_000)
+
+const bootAt = async (url: string) => (await sqlAt<{ boot: string }>(url, 'select boot from feed_state'))[0]!.boot
+const secretsOf = ({ encryptionKey }: TestBroker) => ({ BROKKR__BROKER__ENCRYPTION_KEY: encryptionKey, BROKKR__BROKER__PAK_HASH: '' })
 
 /** What a dump holds, restored by its schema and its rows: tables in the order of their references, sequences where they stood. */
 async function restore(from: string, to: string): Promise<void> {

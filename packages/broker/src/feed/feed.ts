@@ -26,6 +26,7 @@ import { createWaker, startListener } from './listener.ts'
 import { createNeighbours } from './neighbours.ts'
 import { type AgentCaller, type OpenDeps, openStream, type StreamWish } from './open-stream.ts'
 import { startOverloadGuard, watchPressure } from './overload.ts'
+import { isProven, type PolledPlace, placeOf } from './polled-list.ts'
 import { createPublisher } from './publish.ts'
 import { type FeedView, startReader } from './reader.ts'
 import { recheckKeys } from './recheck.ts'
@@ -63,6 +64,9 @@ export interface Feed {
   /** Grants may be cached only while the feed is read; null: it is, else why not. */
   trouble(): 'starting' | 'stale' | 'not primary' | null
   readonly readCursor: (text: string) => Cursor | null
+  /** Before a polled list is read, and after it: see polled-list.ts. */
+  placeOf(seen: string | undefined): PolledPlace | null
+  isProven(place: PolledPlace): Promise<boolean>
   /** `answer` takes the response over once nothing can be refused any more. */
   openStream(answer: () => ServerResponse, who: AgentCaller, wished: StreamWish): Promise<void>
   openWatch(answer: () => ServerResponse, wish: WatchWish): Promise<void>
@@ -225,6 +229,8 @@ export function startFeed(deps: FeedDeps): Feed {
     trouble,
     metrics: feedMetrics,
     readCursor: (text) => (reader.view === null ? null : readCursor(reader.view.cursorKey, text)),
+    placeOf: (seen) => placeOf(reader.view, seen),
+    isProven: (place) => isProven({ sql: database, doubt: reader.doubt }, place),
     openWatch: async (answer, wish) => {
       admit()
       await watches.open(admit, answer, wish)

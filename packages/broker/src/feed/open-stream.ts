@@ -18,6 +18,7 @@ import type { StreamMetrics } from './stream-metrics.ts'
 
 export interface StreamWish {
   readonly cursor: string | undefined
+  readonly seen?: string | undefined
   readonly reason: string | undefined
   readonly holds: Wish['holds']
   readonly form: Form
@@ -49,7 +50,8 @@ export async function openStream(
   who: AgentCaller,
   wished: StreamWish,
 ): Promise<void> {
-  const wish: Wish = { cursor: cursorOf(view, wished.cursor), reason: wished.reason ?? 'first', holds: wished.holds }
+  const [cursor, seen] = [cursorOf(view, wished.cursor), cursorOf(view, wished.seen)]
+  const wish: Wish = { cursor, seen, reason: wished.reason ?? 'first', holds: wished.holds }
   const decided = decideMode(view, wish)
   const ticket = decided.mode === 'snapshot' ? deps.admission.join() : null
   try {
@@ -121,6 +123,7 @@ function helloFrame(deps: OpenDeps, { view, decided, session }: Greeting, lastsM
     type: 'hello',
     protocol: 1,
     epoch: view.epoch,
+    boot: view.boots.boot,
     session,
     broker: deps.brokerName,
     ...decided,

@@ -1,5 +1,6 @@
 // The one loop of a process that reads the feed: woken by a notification or a commit of its own, and by a slow poll that
 // would find everything by itself. Rows and the next cursor come from one statement, so nothing falls between them.
+import { randomUUID } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { backoffDelayMs, jittered } from '@brokkr/runtime/backoff.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
@@ -10,12 +11,14 @@ import { sqlOn } from '../store/db.ts'
 import * as feedState from '../store/feed-state.ts'
 import { oneTripOn } from '../store/one-trip.ts'
 import type { LoadedState } from '../store/wanted.ts'
+import { type Boots, isOfHistory } from './boots.ts'
 import { parseSnapshot, printCursor, probesOf, type Snapshot } from './cursor.ts'
 import type { Publisher } from './publish.ts'
 
 /** What the last good poll knew; every use of a cursor is checked against it. */
 export interface FeedView {
   readonly epoch: string
+  readonly boots: Boots
   readonly cursorKey: Buffer
   readonly floorXid: bigint
   readonly cursor: Snapshot
@@ -165,15 +168,16 @@ async function pollOnce(deps: ReaderDeps, client: pg.Client, poll: Poll): Promis
   const from = before === null || before.epoch !== known.epoch ? null : before.cursor
   const read = from === null ? await currentSnapshot(sql) : await readSince(deps, client, from, poll.changed)
   // Renewed since history was last looked at: told as such, before the floor that came with it looks like a clean-up.
-  if (read.epoch !== known.epoch) return pollOnce(deps, client, { ...poll, checks: true })
-  if (from !== null && !read.standby && read.cursor.xmax < from.xmax) return 'backwards'
+  if (read.epoch !== known.epoch || (read.boot ?? '') !== known.boots.boot) return pollOnce(deps, client, { ...poll, checks: true })
+  const isOurs = before === null || from === null || isOfHistory(known.boots, { boot: before.boots.boot, snapshot: from })
+  if (from !== null && !read.standby && (read.cursor.xmax < from.xmax || !isOurs)) return 'backwards'
   const isGone = from !== null && from.xmin < read.floorXid
   if (isGone) deps.onGone()
   const polledAtMs = deps.clock.monotonicMs()
   // A standby is no source of news: streams that are open grow stale.
   const place = read.standby
     ? { polledAtMs: before?.polledAtMs ?? polledAtMs, cursorText: '' }
-    : { polledAtMs, cursorText: printCursor(known.cursorKey, { epoch: known.epoch, snapshot: read.cursor }) }
+    : { polledAtMs, cursorText: printCursor(known.cursorKey, { epoch: known.epoch, boot: known.boots.boot, snapshot: read.cursor }) }
   const view = { ...known, ...place, cursor: read.cursor, isStandby: read.standby }
   if (before !== null && before.epoch !== known.epoch) {
     // In this order: whoever is sent away and comes back at once must meet the new history.
@@ -186,7 +190,7 @@ async function pollOnce(deps: ReaderDeps, client: pg.Client, poll: Poll): Promis
   return { view, rows: read.rows.length }
 }
 
-type History = Pick<FeedView, 'epoch' | 'cursorKey' | 'floorXid' | 'floorAgeSeconds'>
+type History = Pick<FeedView, 'epoch' | 'boots' | 'cursorKey' | 'floorXid' | 'floorAgeSeconds'>
 
 async function checkHistory(deps: ReaderDeps, sql: ReturnType<typeof sqlOn>, { before, isDoubted }: Poll): Promise<History> {
   let state = await feedState.read(sql, {})
@@ -196,8 +200,20 @@ async function checkHistory(deps: ReaderDeps, sql: ReturnType<typeof sqlOn>, { b
     await deps.renewEpoch(state.epoch)
     state = await feedState.read(sql, {})
   }
+  if (!state.is_same_boot) {
+    await feedState.beginBoot(sql, { seen: state.boot, boot: randomUUID() })
+    state = await feedState.read(sql, {})
+  }
   const { epoch, cursor_key: cursorKey, floor_age_seconds: floorAgeSeconds } = state
-  return { epoch, cursorKey, floorXid: BigInt(state.floor_xid), floorAgeSeconds }
+  // Of a standby nobody needs to know: it issues no cursor.
+  const boot = state.boot ?? ''
+  const boots = before?.boots.boot === boot ? before.boots : await readBoots(sql, boot)
+  return { epoch, boots, cursorKey, floorXid: BigInt(state.floor_xid), floorAgeSeconds }
+}
+
+async function readBoots(sql: ReturnType<typeof sqlOn>, boot: string): Promise<Boots> {
+  const ended = await feedState.endedBoots(sql, {})
+  return { boot, ended: new Map(ended.map((row) => [row.boot, BigInt(row.ended_xid)])) }
 }
 
 interface Read {
@@ -205,6 +221,7 @@ interface Read {
   readonly cursor: Snapshot
   readonly standby: boolean
   readonly epoch: string
+  readonly boot: string | null
   readonly floorXid: bigint
   /** Read after the rows, by the same connection. */
   readonly loaded: readonly LoadedState[]
@@ -252,6 +269,7 @@ function readOf(rows: Awaited<ReturnType<typeof changeLog.poll>>): Read {
     cursor: parseSnapshot(first.cursor),
     standby: first.standby,
     epoch: first.epoch,
+    boot: first.boot,
     floorXid: BigInt(first.floor_xid),
     loaded: [],
   }

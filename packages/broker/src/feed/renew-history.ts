@@ -13,6 +13,6 @@ export async function renewHistory(deps: { sql: Sql; log: Log }, seen: string): 
   let foreign = 0
   for (let deleted = batchRows; deleted === batchRows; foreign += deleted)
     deleted = await changeLog.deleteForeign(deps.sql, { limit: batchRows })
-  const made = await feedState.renewEpoch(deps.sql, { seen, epoch: randomUUID() })
+  const made = await feedState.renewEpoch(deps.sql, { seen, epoch: randomUUID(), boot: randomUUID() })
   deps.log.warn('the database has another history: new epoch', { renewed_here: made !== null, foreign_rows: foreign })
 }

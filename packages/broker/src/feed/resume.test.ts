@@ -13,8 +13,8 @@ beforeAll(async () => {
 })
 const feedState = async () =>
   (
-    await world.sql<{ cursor_key: Buffer; epoch: string; now: string }>(
-      'select cursor_key, epoch, pg_current_snapshot()::text as now from feed_state',
+    await world.sql<{ cursor_key: Buffer; epoch: string; boot: string; now: string }>(
+      'select cursor_key, epoch, boot, pg_current_snapshot()::text as now from feed_state',
     )
   )[0]!
 
@@ -78,14 +78,14 @@ test('[S18] a cursor that is malformed, cut, signed by another key or of another
   const first = await world.follow(agent)
   const { cursor } = await first.frame('snapshot_end')
   first.close()
-  const { cursor_key, epoch, now } = await feedState()
+  const { cursor_key, epoch, boot, now } = await feedState()
   const snapshot = parseSnapshot(now)
-  for (const bad of ['x', cursor.slice(0, -4), printCursor(randomBytes(32), { epoch, snapshot }), 'a'.repeat(5000)]) {
+  for (const bad of ['x', cursor.slice(0, -4), printCursor(randomBytes(32), { epoch, boot, snapshot }), 'a'.repeat(5000)]) {
     const refused = await world.follow(agent, { cursor: bad })
     expect(refused.status).toBe(400)
     refused.close()
   }
-  const other = printCursor(cursor_key, { epoch: '00000000-0000-4000-8000-00000000ffff', snapshot })
+  const other = printCursor(cursor_key, { epoch: '00000000-0000-4000-8000-00000000ffff', boot, snapshot })
   const elsewhere = await world.follow(agent, { cursor: other })
   expect(await elsewhere.frame('snapshot_begin')).toMatchObject({ reason: 'epoch' })
   await elsewhere.frame('snapshot_end')
@@ -95,6 +95,7 @@ test('[S18] a cursor that is malformed, cut, signed by another key or of another
   // A cursor from the future of this history cannot have been issued by it.
   const future = printCursor(cursor_key, {
     epoch,
+    boot,
     snapshot: { xmin: snapshot.xmax + 10_000n, xmax: snapshot.xmax + 10_000n, inFlight: [] },
   })
   // The broker takes it for what it is, a database that went back: its epoch ends, and with it every cursor.

@@ -222,6 +222,7 @@ async function cursorOf(how: string, agent: TestAgent): Promise<string> {
     return cursor
   }
   // Issued long before this process read anything: as after a restart, only the log knows what came since.
-  const [state] = await world.sql<{ epoch: string; key: Buffer }>('select epoch, cursor_key as key from feed_state')
-  return printCursor(state!.key, { epoch: state!.epoch, snapshot: { xmin: 3n, xmax: 3n, inFlight: [] } })
+  const [state] = await world.sql<{ epoch: string; boot: string; key: Buffer }>('select epoch, boot, cursor_key as key from feed_state')
+  const { epoch, boot, key } = state!
+  return printCursor(key, { epoch, boot, snapshot: { xmin: 3n, xmax: 3n, inFlight: [] } })
 }

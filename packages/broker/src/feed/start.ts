@@ -10,6 +10,7 @@ import * as pruneApprovals from '../store/prune-approvals.ts'
 import type { Sql } from '../store/sql.ts'
 import * as wanted from '../store/wanted.ts'
 import type { AgentStream } from './agent-stream.ts'
+import { isOfHistory } from './boots.ts'
 import { type Cursor, parseSnapshot, printCursor, probesOf, type Snapshot } from './cursor.ts'
 import { type ContentLimits, markOf, pagesOf, putFrames, wireFrame } from './frames.ts'
 import { allLooks, lookFrame, lookOf, resubscribeMarks } from './looks.ts'
@@ -31,11 +32,13 @@ export interface StartDeps {
   readonly content: ContentLimits
   readonly wakeReader: () => void
   readonly onRingHit: () => void
-  /** A cursor of ours from a time this database has not seen yet: it went back, and nobody noticed so far. */
+  /** A cursor of ours from a time this database has not seen: it went back, and nobody noticed so far. */
   readonly onFutureCursor: () => void
 }
 export interface Wish {
   readonly cursor: Cursor | null
+  /** The newest one it had, where a list is wanted all the same: it shows which history the follower comes from. */
+  readonly seen: Cursor | null
   readonly reason: string
   /** What the follower holds; equal to the listing, the puts are left out. */
   readonly holds: { readonly count: number; readonly digest: string } | null
@@ -57,7 +60,7 @@ export function decideMode(
 }
 
 export async function startStream(deps: StartDeps, stream: AgentStream, view: FeedView, wish: Wish, decided: StartMode): Promise<void> {
-  const resumed = decided.mode === 'resume' ? await resume(deps, stream, wish.cursor!) : decided.reason
+  const resumed = decided.mode === 'resume' ? await resume(deps, stream, view, wish.cursor!) : decided.reason
   if (resumed !== null) await snapshot(deps, stream, view, { ...wish, reason: resumed })
   if (stream.state === 'closed') return
   deps.publisher.adopt(stream)
@@ -65,20 +68,21 @@ export async function startStream(deps: StartDeps, stream: AgentStream, view: Fe
 }
 
 /** null when resumed; else why only a snapshot will do. */
-async function resume(deps: StartDeps, stream: AgentStream, cursor: Cursor): Promise<string | null> {
+async function resume(deps: StartDeps, stream: AgentStream, view: FeedView, cursor: Cursor): Promise<string | null> {
   for (;;) {
     const first = deps.publisher.nextBatch
     const isInRing = deps.ring.rowsSince(cursor.snapshot) !== null
     const changed = isInRing ? [] : await changeLog.sinceForAgent(deps.sql, { agent_id: stream.agentId, ...probesOf(cursor.snapshot) })
-    const scopes = await wanted.scopesOfAgent(deps.sql, { agent_id: stream.agentId, epoch: cursor.epoch })
+    const scopes = await wanted.scopesOfAgent(deps.sql, {
+      agent_id: stream.agentId,
+      epoch: cursor.epoch,
+      boot: view.boots.boot,
+    })
     const head = changed[0] ?? scopes
     if (!scopes.is_current || (changed[0]?.epoch ?? cursor.epoch) !== cursor.epoch) throw new OtherHistory()
-    if (cursor.snapshot.xmin < BigInt(head.floor_xid)) return 'gone'
     const at = parseSnapshot(head.cursor)
-    if (at.xmax < cursor.snapshot.xmax) {
-      deps.onFutureCursor()
-      throw new OtherHistory()
-    }
+    requireHistory(deps, view, cursor, at)
+    if (cursor.snapshot.xmin < BigInt(head.floor_xid)) return 'gone'
     await resubscribeMarks(deps, [stream])
     if (stream.state === 'closed') return null
     const since = isInRing ? { cursor: cursor.snapshot } : { first }
@@ -89,8 +93,17 @@ async function resume(deps: StartDeps, stream: AgentStream, cursor: Cursor): Pro
   }
 }
 
+/** A list would say nothing about what the follower has from a history that is lost: first this one gets an epoch of its own. */
+function requireHistory(deps: StartDeps, { epoch, boots }: FeedView, shown: Cursor | null, at: Snapshot): void {
+  if (shown === null || shown.epoch !== epoch) return
+  if (isOfHistory(boots, shown) && shown.snapshot.xmax <= at.xmax) return
+  deps.onFutureCursor()
+  throw new OtherHistory()
+}
+
 async function snapshot(deps: StartDeps, stream: AgentStream, view: FeedView, wish: Wish): Promise<void> {
   const begun = await listAndSubscribe(deps, stream, view)
+  requireHistory(deps, view, wish.cursor ?? wish.seen, begun.at)
   const stacks = wantedOf(begun.listed)
   const removals = begun.listed.filter((row) => row.kind === 'removal')
   const { digest } = digestOf(stacks)
@@ -103,17 +116,17 @@ async function snapshot(deps: StartDeps, stream: AgentStream, view: FeedView, wi
     const reason = row.is_deleted === true ? 'stack_deleted' : 'untargeted'
     await stream.write(wireFrame({ type: 'del', stack_id: row.stack_id!, rev: row.rev!, reason }))
   }
-  const cursor = printCursor(view.cursorKey, { epoch: view.epoch, snapshot: begun.at })
+  const cursor = printCursor(view.cursorKey, { epoch: view.epoch, boot: view.boots.boot, snapshot: begun.at })
   await stream.write(
     wireFrame({ type: 'snapshot_end', id, count: stacks.length, digest, removals: removals.length, unchanged: isUnchanged, cursor }),
   )
   if (approved !== null && stream.state !== 'closed') await pruneApprovals.markUsed(deps.sql, { ids: approved.ids })
 }
 
-async function listAndSubscribe(deps: StartDeps, stream: AgentStream, { epoch }: FeedView) {
+async function listAndSubscribe(deps: StartDeps, stream: AgentStream, { epoch, boots }: FeedView) {
   for (;;) {
     const first = deps.publisher.nextBatch
-    const listed = await wanted.listForAgent(deps.snapshotSql, { agent_id: stream.agentId, epoch })
+    const listed = await wanted.listForAgent(deps.snapshotSql, { agent_id: stream.agentId, epoch, boot: boots.boot })
     if (!listed[0]!.is_current) throw new OtherHistory()
     const at = parseSnapshot(listed[0]!.cursor)
     await resubscribeMarks({ sql: deps.snapshotSql, registry: deps.registry }, [stream])

@@ -5,6 +5,7 @@ import type { WatchScope } from '../domain/watch-scope.ts'
 import type { ChangeRow } from '../store/change-log.ts'
 import type { Sql } from '../store/sql.ts'
 import * as stacks from '../store/stacks.ts'
+import { isOfHistory } from './boots.ts'
 import type { Form } from './form.ts'
 import { type WireFrame, wireFrame } from './frames.ts'
 import { cursorOf, lifeOf, type OpenDeps } from './open-stream.ts'
@@ -117,7 +118,8 @@ async function stacksOf(deps: WatchDeps, generatorIds: string[]): Promise<string
 /** What it has not heard of yet; null: more than the ring or a queue can tell, so it must read everything. */
 function missedRows(deps: WatchDeps, view: FeedView, wish: WatchWish, scopes: ReadonlySet<string>): ChangeRow[] | null {
   const cursor = cursorOf(view, wish.cursor)
-  if (cursor === null || cursor.epoch !== view.epoch || cursor.snapshot.xmin < view.floorXid) return null
+  if (cursor === null || cursor.epoch !== view.epoch || !isOfHistory(view.boots, cursor)) return null
+  if (cursor.snapshot.xmin < view.floorXid) return null
   const rows = deps.ring
     .rowsSince(cursor.snapshot)
     ?.filter((row) => scopes.has(scopeKey(row.scope_kind, row.scope_id)) || scopes.has(scopeKey('kind', row.object_kind)))
@@ -156,6 +158,7 @@ const helloFrame = (deps: WatchDeps, view: FeedView, mode: 'reset' | 'resume', l
     type: 'hello',
     protocol: 1,
     epoch: view.epoch,
+    boot: view.boots.boot,
     session: 0,
     broker: deps.brokerName,
     mode,

@@ -43,6 +43,7 @@ const exposed = [
   'X-Brokkr-Count',
   'X-Brokkr-Cursor',
   'X-Brokkr-Digest',
+  'X-Brokkr-History',
   'X-Next-Cursor',
   'X-Request-Id',
   'X-Truncated',

@@ -7,6 +7,7 @@ const Row = z.object({
   cursor: z.string(),
   standby: z.boolean(),
   epoch: z.string(),
+  boot: z.string().nullable(),
   floor_xid: z.string(),
   seq: z.int().nullable(),
   xid: z.string().nullable(),
@@ -39,7 +40,7 @@ export const poll = rows(
   'change_log.poll',
   Row,
   (p: Slots<{ xmax: string; in_flight: string[] }>) => `
-  select pg_current_snapshot()::text as cursor, pg_is_in_recovery() as standby, f.epoch, f.floor_xid::text,
+  select pg_current_snapshot()::text as cursor, pg_is_in_recovery() as standby, f.epoch, f.boot, f.floor_xid::text,
          ${columns}
   from feed_state f left join (
     (select * from change_log where xid >= ${p.xmax}::xid8 order by xid limit ${pollRowsMax + 1})
@@ -65,7 +66,7 @@ export const page = rows(
   'change_log.page',
   Row,
   (p: Slots<{ xmax: string; in_flight: string[]; after: number }>) => `
-  select pg_current_snapshot()::text as cursor, pg_is_in_recovery() as standby, f.epoch, f.floor_xid::text,
+  select pg_current_snapshot()::text as cursor, pg_is_in_recovery() as standby, f.epoch, f.boot, f.floor_xid::text,
          ${columns}
   from feed_state f left join (
     select * from change_log

@@ -1,12 +1,15 @@
 // The identity of this database's history: a restored or promoted database meets a mismatch and gets a new epoch.
 import { z } from 'zod'
-import { count, maybe, one, type Slot, type Slots } from './sql.ts'
+import { count, maybe, one, rows, type Slot, type Slots } from './sql.ts'
 
 const Row = z.object({
   epoch: z.string(),
+  /** Null: nobody has looked yet. */
+  boot: z.string().nullable(),
   cursor_key: z.instanceof(Buffer),
   floor_xid: z.string(),
   is_same_history: z.boolean(),
+  is_same_boot: z.boolean(),
   standby: z.boolean(),
   schema: z.string(),
   floor_age_seconds: z.number().nullable(),
@@ -16,40 +19,97 @@ export type FeedState = z.output<typeof Row>
 /** The timeline is read from the current WAL file's name: the control file lags until a checkpoint. */
 const timeline = `('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int`
 
+const databaseOid = `(select oid from pg_database where datname = current_database())`
+
+/** Beside `feed_state f`: who this server is, and the boot that was noted last. */
+const witnesses = `cross join pg_control_system() s left join feed_boots b on b.boot = f.boot`
+/** The same cluster and timeline, the same database, and no copy: a row that was dumped and loaded was written by another transaction
+ *  than it says. */
+const sameHistory = `f.system_identifier = s.system_identifier and f.timeline = ${timeline}
+         and (b.boot is null or (b.database_oid = ${databaseOid} and b.written_xid::xid = b.xmin))`
+const sameBoot = `coalesce(b.server_started_at = pg_postmaster_start_time(), false)`
+
 export const read = one(
   'feed_state.read',
   Row,
   () => `
-  select f.epoch, f.cursor_key, f.floor_xid::text, pg_is_in_recovery() as standby, current_schema()::text as schema,
+  select f.epoch, f.boot, f.cursor_key, f.floor_xid::text, pg_is_in_recovery() as standby, current_schema()::text as schema,
          (select extract(epoch from now() - min(m.taken_at))::float8 from feed_marks m where m.low_xid >= f.floor_xid and f.floor_xid > '0'::xid8) as floor_age_seconds,
-         case when pg_is_in_recovery() then true else f.system_identifier = s.system_identifier and f.timeline = ${timeline} end as is_same_history
-  from feed_state f cross join pg_control_system() s`,
+         case when pg_is_in_recovery() then true else ${sameHistory} end as is_same_history,
+         pg_is_in_recovery() or ${sameBoot} as is_same_boot
+  from feed_state f ${witnesses}`,
 )
 
-/** Whether who answers is the primary of the history that this epoch names. It stands beside what a stream starts from: the
- *  reader may not have noticed yet that a standby took over. */
-export const inHistory = (epoch: Slot): string => `(
+/** Whether who answers is the primary of the history that this epoch names, and still the boot that the reader knows. It stands beside
+ *  what a stream starts from: the reader may not have noticed yet that a standby took over, or that a backup was put back. */
+export const inHistory = (epoch: Slot, boot: Slot): string => `(
   select case when pg_is_in_recovery() then false
-         else f.epoch = ${epoch}::uuid and f.system_identifier = s.system_identifier and f.timeline = ${timeline} end
-  from feed_state f cross join pg_control_system() s)`
+         else f.epoch = ${epoch}::uuid and coalesce(f.boot = ${boot}::uuid, false) and ${sameBoot} and ${sameHistory} end
+  from feed_state f ${witnesses})`
+
+/** For whoever has read something else before: the history is still the one that was meant, and so far it has come. */
+export const isCurrent = one(
+  'feed_state.isCurrent',
+  z.object({ is_current: z.boolean(), xmax: z.string() }),
+  (p: Slots<{ epoch: string; boot: string }>) => `
+  select ${inHistory(p.epoch, p.boot)} as is_current, pg_snapshot_xmax(pg_current_snapshot())::text as xmax`,
+)
 
 /** First in a transaction: all its statements then see one instant. */
 export const holdInstant = count('feed_state.holdInstant', () => `set transaction isolation level repeatable read, read only`)
 
-/** Compare-and-set: of several processes that notice the same break, one renews and the others read its epoch. The floor and the
- *  marks of the old history are numbers of its transactions and say nothing about those of this one. */
+const newBoot = (boot: Slot, from: string): string => `
+    insert into feed_boots (boot, server_started_at, database_oid, written_xid)
+    select ${boot}::uuid, pg_postmaster_start_time(), ${databaseOid}, pg_current_xact_id() from ${from}`
+
+/** Compare-and-set: of several processes that notice the same break, one renews and the others read its epoch. The floor, the marks and
+ *  the boots of the old history are numbers of its transactions and say nothing about those of this one. */
 export const renewEpoch = maybe(
   'feed_state.renewEpoch',
   z.object({ epoch: z.string() }),
-  (p: Slots<{ seen: string; epoch: string }>) => `
+  (p: Slots<{ seen: string; epoch: string; boot: string }>) => `
   with renewed as (
-    update feed_state f set epoch = ${p.epoch}::uuid, system_identifier = s.system_identifier, timeline = ${timeline},
-      floor_xid = pg_snapshot_xmin(pg_current_snapshot())
+    update feed_state f set epoch = ${p.epoch}::uuid, boot = ${p.boot}::uuid, system_identifier = s.system_identifier,
+      timeline = ${timeline}, floor_xid = pg_snapshot_xmin(pg_current_snapshot())
     from pg_control_system() s
     where f.epoch = ${p.seen}::uuid
     returning f.epoch),
-  forgotten as (delete from feed_marks where exists (select from renewed))
+  forgotten_marks as (delete from feed_marks where exists (select from renewed)),
+  forgotten_boots as (delete from feed_boots where exists (select from renewed)),
+  begun as (${newBoot(p.boot, 'renewed')})
   select epoch from renewed`,
+)
+
+/** So many boots are remembered: with one a day, longer than anybody keeps a cursor. */
+const bootsMax = 10_000
+
+/** The first transaction of this boot. The last checkpoint before it, or of its recovery, knows; once a later one has taken their place
+ *  nobody can tell any more what the boots before have had, and no cursor of theirs is believed. */
+const firstXid = `(
+    select case when c.checkpoint_time > pg_postmaster_start_time() + interval '1 minute' then '0'::xid8
+           else least(pg_snapshot_xmax(pg_current_snapshot()),
+                      (split_part(c.next_xid, ':', 1)::numeric * 4294967296 + split_part(c.next_xid, ':', 2)::numeric)::text::xid8) end
+    from pg_control_checkpoint() c)`
+
+/** The server has started since anybody looked: compare-and-set, as for the epoch. */
+export const beginBoot = maybe(
+  'feed_state.beginBoot',
+  z.object({ boot: z.string() }),
+  (p: Slots<{ seen: string | null; boot: string }>) => `
+  with begun as (
+    update feed_state set boot = ${p.boot}::uuid where boot is not distinct from ${p.seen}::uuid returning boot),
+  ended as (
+    update feed_boots set ended_xid = ${firstXid} where boot = ${p.seen}::uuid and exists (select from begun)),
+  forgotten as (
+    delete from feed_boots where exists (select from begun) and boot in (select boot from feed_boots order by noticed_at desc offset ${bootsMax})),
+  made as (${newBoot(p.boot, 'begun')})
+  select boot from begun`,
+)
+
+export const endedBoots = rows(
+  'feed_state.endedBoots',
+  z.object({ boot: z.string(), ended_xid: z.string() }),
+  () => `select boot, ended_xid::text from feed_boots where ended_xid is not null`,
 )
 
 /** The number of a stream, and what the agent's key looks like as it begins. */

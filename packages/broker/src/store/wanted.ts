@@ -60,8 +60,8 @@ const Listed = z.object({
 export const listForAgent = rows(
   'wanted.listForAgent',
   Listed,
-  (p: Slots<{ agent_id: string; epoch: string }>) => `
-  select pg_current_snapshot()::text as cursor, ${inHistory(p.epoch)} as is_current, c.* from (values (1)) as one left join (
+  (p: Slots<{ agent_id: string; epoch: string; boot: string }>) => `
+  select pg_current_snapshot()::text as cursor, ${inHistory(p.epoch, p.boot)} as is_current, c.* from (values (1)) as one left join (
     select 'wanted' as kind, ${columns}, false as is_deleted
     from agent_targets t ${stackOf('t.stack_id', 'and deleted_at is null')} ${wantedObject}
     where t.agent_id = ${p.agent_id}::uuid
@@ -81,8 +81,8 @@ const ScopesRow = z.object({ cursor: z.string(), is_current: z.boolean(), floor_
 export const scopesOfAgent = one(
   'wanted.scopesOfAgent',
   ScopesRow,
-  (p: Slots<{ agent_id: string; epoch: string }>) => `
-  select pg_current_snapshot()::text as cursor, ${inHistory(p.epoch)} as is_current, f.floor_xid::text,
+  (p: Slots<{ agent_id: string; epoch: string; boot: string }>) => `
+  select pg_current_snapshot()::text as cursor, ${inHistory(p.epoch, p.boot)} as is_current, f.floor_xid::text,
          array(select stack_id from agent_targets where agent_id = ${p.agent_id}::uuid)::uuid[] as stack_ids
   from feed_state f`,
 )

@@ -14,6 +14,7 @@ export const handleStream: Handler<'agentStream', BrokerDeps> = async ({ feed },
   // The cursor and the feed are checked before the answer is taken over: a refusal is an ordinary error.
   const wished = {
     cursor: query.cursor ?? headers['last-event-id'],
+    seen: query.seen,
     reason: query.reason,
     holds,
     form: formOf(headers['accept']),
