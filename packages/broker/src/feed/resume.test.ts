@@ -35,21 +35,25 @@ test('[S9] an agent that never received a put misses nothing that changes while 
 
 test('[S15] a cursor an hour old resumes with exactly the stacks that changed, and no snapshot', async () => {
   const label = unique('l')
-  const [changed, untouched] = [await world.stack([label]), await world.stack([label])]
-  await world.submit(changed.id, 'a')
-  await world.submit(untouched.id, 'a')
+  const [changed, renamed, untouched] = [await world.stack([label]), await world.stack([label]), await world.stack([label])]
+  for (const { id } of [changed, renamed, untouched]) await world.submit(id, 'a')
   const agent = await world.agent([label])
   const first = await world.follow(agent)
   const { cursor } = await first.frame('snapshot_end')
   first.close()
   await world.sql(`update change_log set created_at = created_at - interval '1 hour'`)
   const object = await world.submit(changed.id, 'b')
+  await world.sql(`update stacks set name = $1, last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id() where id = $2`, [
+    unique('s'),
+    renamed.id,
+  ])
   // A process that has not read what came since: it must ask the database.
   const other = await world.broker.sibling()
   const again = await world.follow(agent, { cursor, at: other })
+  await again.frame('put', (frame) => frame.stack_id === renamed.id && frame.rev === 2)
   await again.bookmarkAfter(await again.frame('put', (frame) => frame.object?.id === object.id))
   const stacks = again.frames.flatMap((frame) => (frame.type === 'put' ? [frame.stack_id] : []))
-  expect(new Set(stacks)).toEqual(new Set([changed.id]))
+  expect(new Set(stacks)).toEqual(new Set([changed.id, renamed.id]))
   expect(again.frames.some((frame) => frame.type === 'snapshot_begin')).toBe(false)
   again.close()
   await other.kill()

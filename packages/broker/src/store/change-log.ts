@@ -2,6 +2,7 @@
 // two index look-ups: one range filtered by visibility would make a single long writer re-read all that followed it.
 import { z } from 'zod'
 import { count, one, rows, type Slots } from './sql.ts'
+import { stackOf } from './stack-of.ts'
 
 const Row = z.object({
   cursor: z.string(),
@@ -31,23 +32,27 @@ export interface ChangeRow {
   readonly age_seconds: number | null
 }
 export const pollRowsMax = 5000
-const columns = `c.seq, c.xid::text, c.scope_kind, c.scope_id, c.object_kind, c.object_id, c.op,
-         case when c.object_kind in ('canary', 'deployment_object') then extract(epoch from clock_timestamp() - c.created_at)::float8 end as age_seconds`
 
-/** Always returns a row, because the cursor moves even when nothing of ours did. One row over the limit says "page it". Epoch and floor
- *  come along: whose history it is and whether the log still held everything is true of the very instant it was read. */
-export const poll = rows(
-  'change_log.poll',
-  Row,
-  (p: Slots<{ xmax: string; in_flight: string[] }>) => `
-  select pg_current_snapshot()::text as cursor, pg_is_in_recovery() as standby, f.epoch, f.boot, f.floor_xid::text,
-         ${columns}
-  from feed_state f left join (
+/** What is true of the read as a whole stands on its first row alone, before those of the log: some hundred letters that are the same for
+ *  every change cost more than the change. */
+const readOf = (probed: string): string => `
+  select pg_current_snapshot()::text as cursor, pg_is_in_recovery() as standby, f.epoch::text, f.boot::text, f.floor_xid::text,
+         null::bigint as seq, null as xid, null as scope_kind, null::uuid as scope_id, null as object_kind, null::uuid as object_id, null as op,
+         null::float8 as age_seconds
+  from feed_state f
+  union all
+  select '', false, '', '', '', c.seq, c.xid::text, c.scope_kind, c.scope_id, c.object_kind, c.object_id, c.op,
+         case when c.object_kind in ('canary', 'deployment_object') then date_part('epoch', clock_timestamp() - c.created_at) end
+  from (${probed}) as c
+  order by seq nulls first`
+
+/** Always returns a row, because the cursor moves even when nothing of ours did. As many rows as the limit, and that one, say "page it".
+ *  Epoch and floor come along: whose history it is and whether the log still held everything is true of the very instant it was read. */
+export const poll = rows('change_log.poll', Row, (p: Slots<{ xmax: string; in_flight: string[] }>) =>
+  readOf(`
     (select * from change_log where xid >= ${p.xmax}::xid8 order by xid limit ${pollRowsMax + 1})
     union all
-    (select * from change_log where xid = any(${p.in_flight}::xid8[]) order by xid limit ${pollRowsMax + 1})
-  ) as c on true
-  order by c.seq`,
+    (select * from change_log where xid = any(${p.in_flight}::xid8[]) order by xid limit ${pollRowsMax + 1})`),
 )
 
 /** Where a large batch begins, so that its pages need not walk over all that was written before it. */
@@ -62,18 +67,11 @@ export const firstSeq = one(
 )
 
 /** A page of a large batch, read inside one repeatable-read transaction so that all pages share its snapshot. */
-export const page = rows(
-  'change_log.page',
-  Row,
-  (p: Slots<{ xmax: string; in_flight: string[]; after: number }>) => `
-  select pg_current_snapshot()::text as cursor, pg_is_in_recovery() as standby, f.epoch, f.boot, f.floor_xid::text,
-         ${columns}
-  from feed_state f left join (
+export const page = rows('change_log.page', Row, (p: Slots<{ xmax: string; in_flight: string[]; after: number }>) =>
+  readOf(`
     select * from change_log
     where (xid >= ${p.xmax}::xid8 or xid = any(${p.in_flight}::xid8[])) and seq > ${p.after}::bigint
-    order by seq limit ${pollRowsMax}
-  ) as c on true
-  order by c.seq`,
+    order by seq limit ${pollRowsMax}`),
 )
 
 const ScopeRow = z.object({
@@ -84,24 +82,25 @@ const ScopeRow = z.object({
   object_kind: z.string().nullable(),
   stack_id: z.string().nullable(),
 })
-/** What an agent's scopes (itself and its stacks) saw change since a cursor; the first half of a resumed stream. Epoch and
- *  floor come along, so that the cursor's checks hold at the very instant the rows were read. */
+/** What an agent's scopes (itself and its stacks) saw change since a cursor; the first half of a resumed stream. A stack names the
+ *  transaction that changed last what it wants, which the triggers hold to: whether the cursor saw that one says as much as the stack's
+ *  rows of the log, and what cannot be of this history (it came with a backup) is no news. Epoch and floor come along, so that the
+ *  cursor's checks hold at the very instant the rows were read. */
 export const sinceForAgent = rows(
   'change_log.sinceForAgent',
   ScopeRow,
   (p: Slots<{ agent_id: string; xmax: string; in_flight: string[] }>) => `
-  with scopes as (
-    select 'agent' as kind, ${p.agent_id}::uuid as id
-    union all select 'stack', stack_id from agent_targets where agent_id = ${p.agent_id}::uuid)
-  select distinct pg_current_snapshot()::text as cursor, f.epoch, f.floor_xid::text, c.scope_kind, c.object_kind,
-         case when c.scope_kind = 'stack' then c.scope_id when c.object_kind = 'target' then c.object_id end as stack_id
+  select distinct pg_current_snapshot()::text as cursor, f.epoch, f.floor_xid::text, c.scope_kind, c.object_kind, c.stack_id
   from feed_state f left join (
-    select l.* from scopes s cross join lateral (
-      select scope_kind, scope_id, object_kind, object_id from change_log l
-      where l.scope_kind = s.kind and l.scope_id = s.id and l.xid >= ${p.xmax}::xid8
-      union all
-      select scope_kind, scope_id, object_kind, object_id from change_log l
-      where l.scope_kind = s.kind and l.scope_id = s.id and l.xid = any(${p.in_flight}::xid8[])) l
+    select scope_kind, object_kind, case when object_kind = 'target' then object_id end as stack_id from change_log
+    where scope_kind = 'agent' and scope_id = ${p.agent_id}::uuid and xid >= ${p.xmax}::xid8
+    union all
+    select scope_kind, object_kind, case when object_kind = 'target' then object_id end from change_log
+    where scope_kind = 'agent' and scope_id = ${p.agent_id}::uuid and xid = any(${p.in_flight}::xid8[])
+    union all
+    select 'stack', 'stack', s.id from agent_targets t ${stackOf('t.stack_id')}
+    where t.agent_id = ${p.agent_id}::uuid and s.sequence_xid < pg_snapshot_xmax(pg_current_snapshot())
+      and (s.sequence_xid >= ${p.xmax}::xid8 or s.sequence_xid = any(${p.in_flight}::xid8[]))
   ) as c on true`,
 )
 

@@ -50,7 +50,13 @@ export function openDatabase(options: DatabaseOptions): Database {
     begin: (work) => inTransaction(transactions, work),
     beginOuter: (work) => inOuterTransaction(transactions, work),
     connect: async () => {
-      const client = new pg.Client({ ...config, connectionString: options.sessionUrl ?? options.url, connectionTimeoutMillis: 10_000 })
+      const connectionString = options.sessionUrl ?? options.url
+      const client = new pg.Client({
+        ...config,
+        options: `${config.options} ${byIndex}`,
+        connectionString,
+        connectionTimeoutMillis: 10_000,
+      })
       // Whoever holds it may listen too; what is lost before they do must not end the process.
       client.on('error', ignore)
       await client.connect()
@@ -62,6 +68,10 @@ export function openDatabase(options: DatabaseOptions): Database {
     close: () => pool.end(),
   }
 }
+
+/** The reader's plans are made once, while the log is small, and kept while it grows: reading it whole looks cheap by then and is not. What
+ *  must be read whole for want of an index would, being discouraged, look dear enough to be compiled. */
+const byIndex = '-c enable_seqscan=off -c jit=off'
 
 /** A connection as a `Sql` whose statements run in the order given: for whoever holds a connection of its own. */
 export function sqlOn(client: pg.Client): Sql {

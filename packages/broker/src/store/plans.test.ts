@@ -3,6 +3,7 @@
 import { database } from '@brokkr/testing/postgres.ts'
 import type pg from 'pg'
 import { beforeAll, expect, test } from 'vitest'
+import { openDatabase } from './db.ts'
 import * as store from './index.ts'
 import type { Sql } from './sql.ts'
 
@@ -133,6 +134,26 @@ test('what an agent with a share of all stacks should run is led by indexes too'
     }
   } finally {
     await client.query('rollback')
+  }
+})
+
+test('what is made once for a log that is still empty serves it when it is large', async () => {
+  const fresh = await database()
+  const own = openDatabase({ url: fresh.url, schema: 'public', poolSize: 1 })
+  const reader = await own.connect()
+  try {
+    await reader.query('vacuum analyze change_log')
+    for (const { statement } of [store.changeLog.poll, store.changeLog.firstSeq, store.changeLog.page]) {
+      const { rows } = await reader.query<{ 'QUERY PLAN': { Plan: Plan }[] }>(`explain (generic_plan, format json) ${statement.text}`)
+      const ways = nodes(rows[0]!['QUERY PLAN'][0]!.Plan).filter((node) => node['Relation Name'] === 'change_log')
+      expect(
+        ways.map((node) => node['Node Type']),
+        statement.name,
+      ).not.toContain('Seq Scan')
+    }
+  } finally {
+    await reader.end()
+    await own.close()
   }
 })
 

@@ -3,4 +3,4 @@
 
 /** Joined as `s`; `limit 1` is what keeps the planner from turning it into a join of whole tables. */
 export const stackOf = (id: string, which: 'and deleted_at is null' | '' = ''): string =>
-  `cross join lateral (select id, name, last_sequence, drift, deleted_at, head_object_id from stacks where id = ${id} ${which} limit 1) s`
+  `cross join lateral (select id, name, last_sequence, sequence_xid, drift, deleted_at, head_object_id from stacks where id = ${id} ${which} limit 1) s`

@@ -1,5 +1,5 @@
 // Stacks. Taking a number locks the row, so number order is commit order; sequence_xid proves to the check triggers that
-// the writing transaction took one.
+// the writing transaction took one, and tells agents that come back whether their cursor saw it.
 
 import { HealthStatus } from '@brokkr/contract/health.ts'
 import { Stack } from '@brokkr/contract/stack.ts'

@@ -54,6 +54,8 @@ test('[S51] an action that changes a stack without taking a number fails and sto
   expect(await attempt(() => client.query(`update stacks set drift = 'off' where id = '${stack}'`))).toBe(refused)
   expect(await attempt(() => client.query(`update stacks set deleted_at = now() where id = '${stack}'`))).toBe(refused)
   expect(await attempt(() => client.query(`update stacks set last_sequence = last_sequence - 1 where id = '${stack}'`))).toBe(refused)
+  // Raised by hand, and still not taken by this transaction: whoever comes back with a cursor would not be told.
+  expect(await attempt(() => client.query(`update stacks set name = 'other', last_sequence = last_sequence + 1`))).toBe(refused)
   expect(await attempt(() => insertObject(0))).toBe(refused)
   expect(await attempt(() => insertObject(99))).toBe(refused)
   // The number of an earlier transaction is the stack's current one, and still not this transaction's own.
