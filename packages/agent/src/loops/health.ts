@@ -42,8 +42,6 @@ export interface HealthLoop extends Loop {
 }
 interface Known {
   objectId: string
-  /** Those that were looked at last: a list of them never changes. */
-  members: readonly Member[] | null
   health: StackHealth | null
   unwell: UnwellObjects | null
   text: string
@@ -58,6 +56,8 @@ const messageCharsMax = 4_096
 export function healthLoop(deps: HealthDeps): HealthLoop {
   const touched = new Set<StackId>()
   const known = new Map<StackId, Known>()
+  /** Those of the last looks; a list of them never changes. */
+  const looked = new WeakSet<readonly Member[]>()
   let fullAtMs = Number.NEGATIVE_INFINITY
 
   function knownOf(stackId: StackId, objectId: string): Known {
@@ -65,7 +65,6 @@ export function healthLoop(deps: HealthDeps): HealthLoop {
     if (before?.objectId === objectId) return before
     const fresh: Known = {
       objectId,
-      members: null,
       health: null,
       unwell: null,
       text: '',
@@ -95,7 +94,7 @@ export function healthLoop(deps: HealthDeps): HealthLoop {
         since: sinceOf(memory, own.length),
       })
       if (memory.unwell?.size !== 0 || unwell.size > 0) deps.onLooked?.(stackId)
-      memory.members = own
+      looked.add(own)
       memory.unwell = unwell
       return reportOf(memory, health)
     })
@@ -105,7 +104,7 @@ export function healthLoop(deps: HealthDeps): HealthLoop {
   /** By the last look, at the very members that it has now. */
   function wasWell({ stackId, objectId, members }: Running): boolean {
     const before = known.get(stackId)
-    return before?.objectId === objectId && before.members === members && before.unwell?.size === 0
+    return before?.objectId === objectId && before.unwell?.size === 0 && looked.has(members)
   }
 
   /** Since when a member says the same thing; a member that says nothing is forgotten. */
