@@ -2,7 +2,8 @@
 // broker's own origin and nowhere else, because this file knows no other.
 import { type Client, createClient, errorFromAnswer, type Transport } from '@brokkr/contract/client.ts'
 import { Retryable, Terminal } from '@brokkr/runtime/errors.ts'
-import { Agent, type Dispatcher } from 'undici'
+import { HttpPool } from '@brokkr/runtime/http-pool.ts'
+import type { Agent, Dispatcher } from 'undici'
 import { type BrokerTls, brokerTls } from './broker-tls.ts'
 import type { Answered } from './vouch.ts'
 
@@ -64,7 +65,7 @@ export async function openBrokerHttp(options: BrokerHttpOptions): Promise<Broker
 }
 
 const newAgent = (tls: Awaited<ReturnType<typeof brokerTls>>, { timeoutMs }: BrokerHttpOptions): Agent =>
-  new Agent({
+  new HttpPool({
     connections: 16,
     pipelining: 1,
     keepAliveTimeout: 60_000,

@@ -133,7 +133,7 @@ export async function startAgent(config: AgentConfig, given: AgentDeps): Promise
     return found
   }
   const session = await startSession({ ...deps, kube, election, reload: look, fail: failed.reject }, settings.view, namespace)
-  watchRivals({ clock, lifecycle, election }, failed.reject)
+  watchRivals({ lifecycle, election }, failed.reject)
   const work = await startWork({ ...deps, ...session, kube, settings, heap }, namespace)
   view.follow = work.follow
   view.refused = work.refusedGenerators
@@ -164,17 +164,14 @@ async function untilHeld(deps: { clock: Clock; log: Log; standing: Standing; ele
   deps.standing.starting('starting')
 }
 
-const rivalLookMs = 1_000
-
 /** Somebody else has taken our place while we could not renew: this process ends, and its next start waits in line. */
-function watchRivals(deps: { clock: Clock; lifecycle: Lifecycle; election: Election }, fail: (error: Error) => void): void {
+function watchRivals(deps: { lifecycle: Lifecycle; election: Election }, fail: (error: Error) => void): void {
   const look = () => {
     const { rival } = deps.election
     if (rival !== null && !deps.lifecycle.signal.aborted) fail(new Terminal(`another process took the Lease: ${rival}`))
-    else timer = deps.clock.setTimer(rivalLookMs, look)
   }
-  let timer = deps.clock.setTimer(rivalLookMs, look)
-  deps.lifecycle.onClose('rivals', () => timer.cancel())
+  deps.election.onChange(look)
+  look()
 }
 
 if (import.meta.main) await runAgent({ env: process.env })

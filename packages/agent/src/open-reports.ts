@@ -86,7 +86,8 @@ export function openInventory(
 export function openStatus({ clock, lifecycle }: WorkDeps, start: Open, status: StatusLoop, outbox: Outbox, onNews: () => void): void {
   const running = start(status)
   let timer: { cancel(): void } | null = null
-  outbox.onNews(() => {
+  outbox.onNews((isUrgent) => {
+    if (!isUrgent) return running.retime()
     onNews()
     timer ??= clock.setTimer(status.pauseMs(), () => {
       timer = null

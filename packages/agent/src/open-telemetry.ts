@@ -26,7 +26,8 @@ export function openTelemetry(deps: OperationsDeps & { readonly settings: LiveSe
   const { clock, metrics, agentId, broker, keys, lifecycle, settings } = deps
   const ring = new TelemetryRing({ metrics, now: () => clock.now() })
   const everyMs = settings.view.agent.telemetry_interval * 1000
-  deps.open(telemetryLoop({ broker, pak: () => keys.current, agentId, ring, now: () => clock.now(), everyMs }))
+  const loop = deps.open(telemetryLoop({ broker, pak: () => keys.current, agentId, ring, now: () => clock.now(), everyMs }))
+  ring.onFirst(() => loop.retime())
   let sources = startSources(deps, ring)
   const stop = async () => void (await Promise.all(sources.map((source) => source.stop())))
   settings.onChange((paths) => {

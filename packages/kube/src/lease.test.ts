@@ -72,7 +72,9 @@ test('a term that runs out is not told as taken by whoever held the lease before
   const before = stand(namespace, 'before', { kube: one.kube })
   await before.whenHeld()
   const after = stand(namespace, 'after', { kube: two.kube })
-  await waitFor('the rival to be seen', () => after.rival === 'before')
+  const told: (string | null)[] = []
+  after.onChange(() => told.push(after.rival))
+  await waitFor('the rival to be told of', () => told.includes('before'))
   one.proxy.halfOpen()
   const term = await after.whenHeld()
   two.proxy.halfOpen()

@@ -41,7 +41,7 @@ export interface Election {
   readonly term: Term | undefined
   /** Somebody else who held it when it was last looked at; null: nobody, or we do. */
   readonly rival: string | null
-  /** Called when a term began or ended. */
+  /** Called when a term began or ended, and when somebody else is seen to hold it. */
   onChange(listener: () => void): void
   /** The next term, or the one that runs. */
   whenHeld(signal?: AbortSignal): Promise<Term>
@@ -64,13 +64,13 @@ class Candidate implements Election {
   readonly #times: { durationMs: number; renewEveryMs: number; fenceMs: number; retryEveryMs: number }
   readonly #stopping = new AbortController()
   readonly #waiters = new Set<(term: Term) => void>()
+  readonly #listeners = new Set<() => void>()
   readonly #fence: Fence
   readonly #running: Promise<void>
   #live: LeaseObject | undefined
   #seen: { version: string; atMs: number } | undefined
   #term: (Term & { end: AbortController }) | undefined
   #rival: string | null = null
-  #onChange: () => void = () => undefined
 
   constructor(deps: { kube: Kube; clock: Clock; log: Log }, options: ElectionOptions) {
     const durationMs = options.durationMs ?? 15_000
@@ -106,7 +106,7 @@ class Candidate implements Election {
   }
 
   onChange(listener: () => void): void {
-    this.#onChange = listener
+    this.#listeners.add(listener)
   }
 
   async whenHeld(signal?: AbortSignal): Promise<Term> {
@@ -160,7 +160,10 @@ class Candidate implements Election {
     const version = live?.metadata.resourceVersion ?? ''
     if (this.#seen?.version !== version) this.#seen = { version, atMs: this.#deps.clock.monotonicMs() }
     const holder = live ? leaseHolder(live) : ''
-    this.#rival = holder === '' || holder === this.identity ? null : holder
+    const rival = holder === '' || holder === this.identity ? null : holder
+    const isNew = rival !== null && rival !== this.#rival
+    this.#rival = rival
+    if (isNew) this.#tell()
     return live
   }
 
@@ -216,7 +219,7 @@ class Candidate implements Election {
     this.#term = { epoch: live.spec.leaseTransitions ?? 0, signal: end.signal, end }
     this.#deps.log.info('lease taken', { lease: this.#at.name, epoch: this.#term.epoch })
     for (const waiter of this.#waiters) waiter(this.#term)
-    this.#onChange()
+    this.#tell()
   }
 
   #end(why: string): void {
@@ -226,7 +229,11 @@ class Candidate implements Election {
     this.#deps.log.info('lease ended', { lease: this.#at.name, epoch: this.#term.epoch, why })
     this.#term.end.abort(new LeaseLost(`Lease ${this.#at.namespace}/${this.#at.name}: ${why}`))
     this.#term = undefined
-    this.#onChange()
+    this.#tell()
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) listener()
   }
 
   #note(what: string, error: unknown): void {

@@ -28,7 +28,8 @@ const limits = {
   requestTimeout: 10_000,
   keepAliveTimeout: 5_000,
   maxHeaderSize: 16 * 1024,
-  connectionsCheckingInterval: 1_000,
+  // Each look wakes the process, which mostly has nothing else to do.
+  connectionsCheckingInterval: 5_000,
 }
 const connectionsMax = 256
 

@@ -139,6 +139,17 @@ test('a changed interval takes effect by retime, a slower or faster one', async 
   await loop.stop()
 })
 
+test('whoever asks for the time again and again does not put the next run off', async () => {
+  const { clock, loop, runs } = setup({ jitter: 0.5 })
+  for (let ms = 0; ms < 1_500 && runs.length === 0; ms += 10) {
+    await clock.advance(10)
+    loop.retime()
+  }
+  expect(runs).toHaveLength(1)
+  runs[0]?.end()
+  await loop.stop()
+})
+
 test('an interval that cannot be read keeps the last one', async () => {
   let read = () => 1_000
   const { clock, loop, runs, lines, settle } = setup({ everyMs: () => read() })

@@ -18,7 +18,7 @@ export interface RunningLoop {
   readonly name: string
   /** Runs now; during a run: once more directly after it, however often it was called. */
   wake(): void
-  /** Reads `everyMs` again: for a setting that has changed. */
+  /** Reads `everyMs` again: a setting has changed, or there is something to do for a loop that had nothing. */
   retime(): void
   /** Aborts the run's signal and resolves when the run has ended. No run begins afterwards. */
   stop(): Promise<void>
@@ -47,6 +47,8 @@ class LoopState implements RunningLoop {
   #isWoken = false
   #lastStartMs: number
   #everyMs: number
+  /** Drawn once for each wait: whoever asks for the time again and again must not put it off. */
+  #spread: number
 
   constructor(deps: LoopDeps, loop: Loop, jitter: number) {
     this.name = loop.name
@@ -54,6 +56,7 @@ class LoopState implements RunningLoop {
     this.#loop = loop
     this.#jitter = jitter
     this.#everyMs = intervalOf(loop)
+    this.#spread = jittered(1, jitter)
     this.#lastStartMs = deps.clock.monotonicMs()
   }
 
@@ -67,8 +70,7 @@ class LoopState implements RunningLoop {
     if (this.#running || this.#stopping.signal.aborted) return
     this.#timer?.cancel()
     this.#everyMs = this.#readInterval()
-    const everyMs = this.#everyMs === Infinity ? Infinity : jittered(this.#everyMs, this.#jitter)
-    const waitMs = nextTickMs(everyMs, this.#deps.clock.monotonicMs() - this.#lastStartMs)
+    const waitMs = nextTickMs(this.#everyMs * this.#spread, this.#deps.clock.monotonicMs() - this.#lastStartMs)
     this.#timer = waitMs === Infinity ? null : this.#deps.clock.setTimer(waitMs, () => this.wake())
   }
 
@@ -81,6 +83,7 @@ class LoopState implements RunningLoop {
   #begin(): void {
     this.#timer?.cancel()
     this.#isWoken = false
+    this.#spread = jittered(1, this.#jitter)
     this.#lastStartMs = this.#deps.clock.monotonicMs()
     this.#running = runOnce(this.#deps, this.#loop, this.#stopping.signal).finally(() => this.#afterRun())
   }

@@ -1,7 +1,7 @@
 // Sorts what can go wrong on the way out into "again later" and "never this way". Messages name the origin alone: paths and
 // queries of webhooks are secrets.
-import { errors } from 'undici'
 import { Failure, Retryable, Terminal, toError } from './errors.ts'
+import { errors } from './http-pool.ts'
 
 export type Cancelled = { timeout: AbortSignal; timeoutMs: number; caller?: AbortSignal }
 

@@ -2,9 +2,10 @@
 // http and https, checked addresses, verified TLS, no redirects, no proxies, and a bound on bytes and time. What may be
 // reached besides public addresses is said by `allow`.
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
-import { Agent, type Dispatcher } from 'undici'
+import type { Agent, Dispatcher } from 'undici'
 import type { Allow } from './address.ts'
 import { Terminal } from './errors.ts'
+import { HttpPool } from './http-pool.ts'
 import { collect, limited, type Overflow } from './outbound-answer.ts'
 import { connectChecked, type Lookup, lookupAll } from './outbound-connect.ts'
 import { failureOf } from './outbound-failure.ts'
@@ -107,7 +108,7 @@ function contextWith({ ca = [], clientCertificate = {} }: { ca?: readonly string
 }
 
 function newPool(deps: Parameters<typeof connectChecked>[0], allow: Allow, settings: typeof defaults): Agent {
-  return new Agent({
+  return new HttpPool({
     connections: settings.connectionsPerOrigin,
     maxOrigins: originsMax,
     connect: ({ protocol, hostname, port }, settle) => {

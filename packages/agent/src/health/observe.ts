@@ -62,6 +62,17 @@ const wideFrom = 5
 export const unreadKey = (kind: GroupKind, namespace: string): string => `${groupKindText(kind)} ${namespace}`
 export const isWorkload = (kind: GroupKind): boolean => !passive.has(groupKindText(kind)) && !podless.has(groupKindText(kind))
 
+/** A watch that is there anyway shows all that could be said of it, and that it is well. */
+export function isSeenWell({ policy, watched }: Pick<ObserveDeps, 'policy' | 'watched'>, member: Member): boolean {
+  if (!passive.has(groupKindText(member)) || !isInScope(member.namespace, policy)) return false
+  const seen = watched?.(member)?.seen
+  return seen !== undefined && seen.uid === member.uid && seen.goingSince === null
+}
+
+/** Where pods are looked for. */
+export const crowdedBy = (members: readonly Member[]): ReadonlySet<string> =>
+  new Set(members.filter(isWorkload).map(({ namespace }) => namespace))
+
 /** `stackId`: only this one is asked for. */
 export async function observe(
   deps: ObserveDeps,
@@ -78,8 +89,7 @@ export async function observe(
   const open = inScope.filter((member) => !seen.watched(member))
   const places = placesOf(open, namespacesOf(deps.policy) === null)
   await mapBounded(places, parallel, ({ kind, namespace }) => seen.members(kind, namespace, selectorOf(labels)), signal)
-  const crowded = [...new Set(inScope.filter(isWorkload).map(({ namespace }) => namespace))]
-  await mapBounded(crowded, parallel, (namespace) => seen.children(namespace), signal)
+  await mapBounded([...crowdedBy(inScope)], parallel, (namespace) => seen.children(namespace), signal)
   const claims = [...seen.objects.values()].some(({ kind, status }) => kind === 'PersistentVolumeClaim' && status?.['phase'] !== 'Bound')
   if (claims && namespacesOf(deps.policy) === null) await seen.storageClasses()
   return seen

@@ -182,8 +182,12 @@ test('what has no state of its own is judged by the watch that is there anyway; 
   let hidden = ''
   health = loopOn({ ...kube, pages }, (member) => (member.name === hidden ? undefined : agent.drift.seen(member)))
   await waitFor('the watch to show both', () => members.membersOf(stackId(1)).every((member) => agent.drift.seen(member)))
-  expect(await look()).toMatchObject({ status: 'healthy' })
-  expect(lists).toEqual([])
+  isBrokerAway = true
+  await look()
+  isBrokerAway = false
+  expect(await look()).toMatchObject({ status: 'healthy', summary: { resources: [{ name: 'a' }, { name: 'b' }] } })
+  await look()
+  expect([sent.length, lists]).toEqual([1, []])
   hidden = 'a'
   await look()
   expect(lists).toEqual(['ConfigMap'])

@@ -9,7 +9,7 @@ import { errorText } from '@brokkr/runtime/errors.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
 import type { Loop } from '@brokkr/runtime/loop.ts'
 import { judgeStack, type StackHealth, type UnwellObjects } from '../health/judge-stack.ts'
-import { type ObserveDeps, observe } from '../health/observe.ts'
+import { crowdedBy, isSeenWell, type ObserveDeps, observe } from '../health/observe.ts'
 import { timestamp } from '../reconcile/report.ts'
 import { uuid7 } from '../reconcile/uuid7.ts'
 
@@ -18,14 +18,19 @@ export interface HealthDeps extends Omit<ObserveDeps, 'policy' | 'agentId'> {
   readonly agentId: AgentId
   readonly clock: Clock
   readonly log: Log
-  /** Stacks that run, with the object in force and their members. */
-  readonly running: () => readonly { readonly stackId: StackId; readonly objectId: string; readonly members: readonly Member[] }[]
+  readonly running: () => readonly Running[]
   readonly send: (reports: readonly HealthReport[], signal: AbortSignal) => Promise<void>
   readonly event: (event: NewAgentEvent) => void
   readonly everyMs: () => number
   readonly isEnabled: () => boolean
   /** The stack was looked at, and something of it is or was not well. */
   readonly onLooked?: (stackId: StackId) => void
+}
+/** A stack that runs, with the object in force and its members. */
+interface Running {
+  readonly stackId: StackId
+  readonly objectId: string
+  readonly members: readonly Member[]
 }
 export interface HealthLoop extends Loop {
   /** Something happened to this stack. */
@@ -51,6 +56,8 @@ const messageCharsMax = 4_096
 export function healthLoop(deps: HealthDeps): HealthLoop {
   const touched = new Set<StackId>()
   const known = new Map<StackId, Known>()
+  /** Those of the last looks; a list of them never changes. */
+  const looked = new WeakSet<readonly Member[]>()
   let fullAtMs = Number.NEGATIVE_INFINITY
 
   function knownOf(stackId: StackId, objectId: string): Known {
@@ -70,18 +77,34 @@ export function healthLoop(deps: HealthDeps): HealthLoop {
 
   async function look(stackIds: ReadonlySet<StackId> | null, signal: AbortSignal): Promise<{ known: Known; report: HealthReport }[]> {
     const running = deps.running().filter(({ stackId }) => stackIds === null || stackIds.has(stackId))
-    const only = running.length === 1 ? (running[0]?.stackId ?? null) : null
     const observing = { kube: deps.kube, agentId: deps.agentId, policy: deps.policy(), watched: deps.watched }
-    const members = running.flatMap((stack) => stack.members)
+    const crowded = crowdedBy(running.flatMap((stack) => stack.members))
+    const isPlain = (member: Member) => !crowded.has(member.namespace) && isSeenWell(observing, member)
+    const { open = [], well = [] } = Object.groupBy(running, (stack) => (wasWell(stack) && stack.members.every(isPlain) ? 'well' : 'open'))
+    const only = open.length === 1 ? (open[0]?.stackId ?? null) : null
+    const members = open.flatMap((stack) => stack.members)
     const observed = await observe(observing, members, only, signal)
-    return running.flatMap(({ stackId, objectId, members: own }) => {
+    const judged = open.flatMap(({ stackId, objectId, members: own }) => {
       const memory = knownOf(stackId, objectId)
-      const judged = judgeStack({ members: own, objectId, observed, nowMs: deps.clock.now(), since: sinceOf(memory, own.length) })
-      const wasWell = memory.unwell?.size === 0
-      memory.unwell = judged.unwell
-      if (!wasWell || judged.unwell.size > 0) deps.onLooked?.(stackId)
-      return reportOf(memory, judged.health)
+      const { health, unwell } = judgeStack({
+        members: own,
+        objectId,
+        observed,
+        nowMs: deps.clock.now(),
+        since: sinceOf(memory, own.length),
+      })
+      if (memory.unwell?.size !== 0 || unwell.size > 0) deps.onLooked?.(stackId)
+      looked.add(own)
+      memory.unwell = unwell
+      return reportOf(memory, health)
     })
+    return [...judged, ...well.flatMap(({ stackId }) => sameAgain(known.get(stackId)))]
+  }
+
+  /** By the last look, at the very members that it has now. */
+  function wasWell({ stackId, objectId, members }: Running): boolean {
+    const before = known.get(stackId)
+    return before?.objectId === objectId && before.unwell?.size === 0 && looked.has(members)
   }
 
   /** Since when a member says the same thing; a member that says nothing is forgotten. */
@@ -95,9 +118,11 @@ export function healthLoop(deps: HealthDeps): HealthLoop {
     }
   }
 
+  const sameAgain = (memory: Known | undefined) => (memory?.health ? reportOf(memory, memory.health) : [])
+
   function reportOf(memory: Known, health: StackHealth): { known: Known; report: HealthReport }[] {
     const nowMs = deps.clock.now()
-    const text = JSON.stringify(health)
+    const text = health === memory.health ? memory.text : JSON.stringify(health)
     const isChanged = memory.health === null ? health.status !== 'healthy' : memory.health.status !== health.status
     if (isChanged) deps.event(eventOf(deps.agentId, memory.objectId, health, nowMs))
     memory.health = health
@@ -119,7 +144,7 @@ export function healthLoop(deps: HealthDeps): HealthLoop {
       } catch (error) {
         signal.throwIfAborted()
         // Told with the next look: nothing of it counts as said.
-        for (const { known: memory } of batch) memory.text = ''
+        for (const { known: memory } of batch) memory.sentAtMs = Number.NEGATIVE_INFINITY
         deps.log.debug('health not told', { stacks: batch.length, why: errorText(error) })
       }
     }

@@ -1,5 +1,5 @@
-// Tells the broker how the stacks stand and what happened: at once when something ends, else once a second. Whatever could not
-// be told stays and is told later; only what the broker refuses for good is given up, and counted.
+// Tells the broker how the stacks stand and what happened: at once when something ends, else within a second; with nothing to tell it
+// sleeps until what we hold is compared again. Whatever could not be told stays and is told later; only what the broker refuses for good is given up, and counted.
 import type { Client } from '@brokkr/contract/client.ts'
 import { ApiError } from '@brokkr/contract/error.ts'
 import type { StackReport } from '@brokkr/contract/stream.ts'
@@ -96,6 +96,10 @@ export function statusLoop(deps: StatusDeps): StatusLoop {
     return true
   }
 
+  function restMs(): number {
+    return deps.outbox.isEmpty ? Math.max(deps.everyMs, checkDueMs - deps.clock.monotonicMs()) : deps.everyMs
+  }
+
   function refused(stacks: readonly StackReport[], error: unknown): void {
     for (const { stack_id, phase } of stacks) deps.log.warn('report refused', { stack_id, phase, why: errorText(error) })
   }
@@ -110,7 +114,7 @@ export function statusLoop(deps: StatusDeps): StatusLoop {
 
   return {
     name: 'status',
-    everyMs: () => (failures === 0 ? deps.everyMs : backoffDelayMs({ baseMs: deps.everyMs, maxMs: awayMaxMs, jitter: 'equal' }, failures)),
+    everyMs: () => (failures === 0 ? restMs() : backoffDelayMs({ baseMs: deps.everyMs, maxMs: awayMaxMs, jitter: 'equal' }, failures)),
     pauseMs: () => {
       const apartMs = lastRows >= busyRows || failures > 0 ? deps.everyMs : deps.everyMs / 10
       return Math.max(0, sentAtMs + apartMs - deps.clock.monotonicMs())

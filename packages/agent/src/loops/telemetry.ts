@@ -1,4 +1,4 @@
-// Sends events and log lines, once a second in bounded batches. A broker that is away costs what does not fit meanwhile, and the
+// Sends events and log lines, once a second in bounded batches while there are any. A broker that is away costs what does not fit meanwhile, and the
 // loss is told; one that knows no telemetry costs everything, silently but for the count.
 
 import { ApiError } from '@brokkr/contract/error.ts'
@@ -21,7 +21,7 @@ const batchesMax = 20
 
 export const telemetryLoop = (deps: TelemetryDeps): Loop => ({
   name: 'telemetry',
-  everyMs: deps.everyMs,
+  everyMs: () => (deps.ring.isEmpty ? Infinity : deps.everyMs),
   run: async (signal) => {
     let sent = 0
     for (let batches = 0; !deps.ring.isEmpty && batches < batchesMax; batches++) {

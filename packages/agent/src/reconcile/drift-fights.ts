@@ -3,14 +3,17 @@
 import { identityKey } from '@brokkr/kube/object.ts'
 import type { FieldChange } from './verify.ts'
 
+/** A place that was healed. Thousands may be while there is no fight, and of those nothing but the times is needed. */
+interface Healed {
+  /** Of the last few healings. */
+  readonly times: readonly number[]
+  readonly fight: Fight | null
+}
 interface Fight {
   readonly key: string
-  change: FieldChange
-  /** Of the last few healings. */
-  times: number[]
-  /** 0: no fight yet. */
-  level: number
-  restUntilMs: number
+  readonly change: FieldChange
+  readonly level: number
+  readonly restUntilMs: number
 }
 const timesMax = 5
 const baseMs = 1_000
@@ -18,7 +21,7 @@ const baseMs = 1_000
 const placesMax = 500
 
 export class DriftFights {
-  readonly #byStack = new Map<string, Map<string, Fight>>()
+  readonly #byStack = new Map<string, Map<string, Healed>>()
   readonly #windowMs: () => number
 
   /** So often within the window is a fight; the longest pause is half of it. */
@@ -27,16 +30,16 @@ export class DriftFights {
   }
 
   healed(stackId: string, changes: readonly FieldChange[], nowMs: number): void {
-    const fights = this.#byStack.get(stackId) ?? new Map<string, Fight>()
+    const fights = this.#byStack.get(stackId) ?? new Map<string, Healed>()
     this.#byStack.set(stackId, fights)
     for (const change of changes) {
       const place = `${keyOf(change)} ${change.path}`
-      const fight = this.#next(fights.get(place), change, nowMs)
+      const healed = this.#next(fights.get(place), change, nowMs)
       fights.delete(place)
-      fights.set(place, fight)
+      fights.set(place, healed)
     }
-    for (const [place, fight] of fights)
-      if (fights.size > placesMax || nowMs - (fight.times.at(-1) ?? 0) > this.#windowMs()) fights.delete(place)
+    for (const [place, { times }] of fights)
+      if (fights.size > placesMax || nowMs - (times.at(-1) ?? 0) > this.#windowMs()) fights.delete(place)
     if (fights.size === 0) this.#byStack.delete(stackId)
   }
 
@@ -71,18 +74,22 @@ export class DriftFights {
     return [...this.#byStack.values()].reduce((sum, fights) => sum + fights.size, 0)
   }
 
-  #next(before: Fight | undefined, change: FieldChange, nowMs: number): Fight {
+  #next(before: Healed | undefined, change: FieldChange, nowMs: number): Healed {
     const isOver = before === undefined || nowMs - (before.times.at(-1) ?? 0) > this.#windowMs()
     const times = [...(isOver ? [] : before.times), nowMs].slice(-timesMax)
     const isFight = times.length === timesMax && nowMs - (times[0] ?? 0) <= this.#windowMs()
-    const level = isOver ? 0 : before.level > 0 || isFight ? before.level + 1 : 0
-    const pauseMs = level === 0 ? 0 : Math.min(this.#windowMs() / 2, baseMs * 2 ** Math.min(level, 30))
-    return { key: keyOf(change), change, times, level, restUntilMs: nowMs + pauseMs }
+    const earlier = isOver ? null : before.fight
+    if (earlier === null && !isFight) return { times, fight: null }
+    const level = (earlier?.level ?? 0) + 1
+    const pauseMs = Math.min(this.#windowMs() / 2, baseMs * 2 ** Math.min(level, 30))
+    return { times, fight: { key: keyOf(change), change, level, restUntilMs: nowMs + pauseMs } }
   }
 
   #fought(stackId: string, nowMs: number): Fight[] {
-    const fights = [...(this.#byStack.get(stackId)?.values() ?? [])]
-    return fights.filter(({ level, times }) => level > 0 && nowMs - (times.at(-1) ?? 0) <= this.#windowMs())
+    const fought: Fight[] = []
+    for (const { times, fight } of this.#byStack.get(stackId)?.values() ?? [])
+      if (fight !== null && nowMs - (times.at(-1) ?? 0) <= this.#windowMs()) fought.push(fight)
+    return fought
   }
 }
 

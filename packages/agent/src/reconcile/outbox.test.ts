@@ -19,9 +19,9 @@ const event = (id: string, object = 'o'): NewAgentEvent =>
   ({ id, agent_id: 'a', deployment_object_id: object, event_type: 'X', status: 'SUCCESS' }) as NewAgentEvent
 function outbox() {
   const made = new Outbox({ metrics: agentMetrics(createMetrics()) })
-  let news = 0
-  made.onNews(() => (news += 1))
-  return { made, news: () => news }
+  let [news, later] = [0, 0]
+  made.onNews((isUrgent) => (isUrgent ? (news += 1) : (later += 1)))
+  return { made, news: () => news, later: () => later }
 }
 
 test('of each stack only the newest row waits, and the same again is no news', () => {
@@ -36,9 +36,9 @@ test('of each stack only the newest row waits, and the same again is no news', (
 })
 
 test('"under way" is told with the next round and wakes nobody', () => {
-  const { made, news } = outbox()
+  const { made, news, later } = outbox()
   made.report(row('s', 1, { phase: 'pending', code: 'applying' }))
-  expect([made.nextRows(10).length, news()]).toEqual([1, 0])
+  expect([made.nextRows(10).length, news(), later()]).toEqual([1, 0, 1])
 })
 
 test('a row that came while an older one travelled is told next', () => {

@@ -22,15 +22,15 @@ export class Outbox {
   readonly #rows = new Map<StackId, Row>()
   readonly #told = new Map<StackId, StackReport>()
   readonly #events: EventSpool
-  #onNews: () => void = () => undefined
+  #onNews: (isUrgent: boolean) => void = () => undefined
 
   constructor(deps: { metrics: AgentMetrics }, limits: SpoolLimits = defaultLimits) {
     this.#metrics = deps.metrics
     this.#events = new EventSpool(limits, (isLost) => this.#metrics.eventsLost.inc({ reason: isLost ? 'spool_full' : 'folded' }))
   }
 
-  /** Called when something is there that should not wait. */
-  onNews(listener: () => void): void {
+  /** Called when something is there to tell; not urgent: it may wait for the next round. */
+  onNews(listener: (isUrgent: boolean) => void): void {
     this.#onNews = listener
   }
 
@@ -39,8 +39,8 @@ export class Outbox {
     if (latest && isSame(latest, report)) return
     this.#rows.set(report.stack_id, { report, after, isLast })
     this.#arrived(latest, report)
-    // "Under way" may wait for the next round: mostly the end comes first.
-    if (report.phase !== 'pending') this.#onNews()
+    // "Under way" may wait: mostly the end comes first.
+    this.#onNews(report.phase !== 'pending')
   }
 
   /** Only what was seen under way: after a restart everything that stands is told, and nothing of it has just arrived. */
@@ -54,7 +54,7 @@ export class Outbox {
     if (event.id === undefined) throw new TypeError('an event needs an id, or it could not be repeated')
     this.#events.add({ ...event, id: event.id })
     this.#metrics.spooled.set(this.#events.size)
-    this.#onNews()
+    this.#onNews(true)
   }
 
   /** The oldest that one request can carry. */
@@ -93,6 +93,7 @@ export class Outbox {
     for (const [stackId, report] of this.#told)
       if (!this.#rows.has(stackId)) this.#rows.set(stackId, { report, after: null, isLast: false })
     this.#told.clear()
+    this.#onNews(false)
   }
 
   /** What the broker was last told of the stack, or will be. */

@@ -18,6 +18,19 @@ test('at the bound the oldest go, and one gap says how many', () => {
   expect(made.isEmpty).toBe(true)
 })
 
+test('whoever sends hears of the first thing there is to send, and not of each', () => {
+  const made = ring()
+  let heard = 0
+  made.onFirst(() => (heard += 1))
+  made.add(line(0))
+  made.add(line(1))
+  expect(heard).toBe(1)
+  made.take(all)
+  made.drop('s', 'rate_limit')
+  made.drop('s', 'rate_limit')
+  expect(heard).toBe(2)
+})
+
 test('what could not be sent comes back in its place, with its gaps', () => {
   const made = ring({ count: 10, bytes: 1_000 })
   for (let n = 0; n < 4; n++) made.add(line(n))

@@ -24,6 +24,7 @@ export class TelemetryRing {
   #items: { item: TelemetryItem; bytes: number }[] = []
   #bytes = 0
   #gaps = new Map<string, Gap>()
+  #onFirst: () => void = () => undefined
 
   constructor(deps: { metrics: AgentMetrics; now: () => number }, limits: RingLimits = { count: 10_000, bytes: 4 * 1024 * 1024 }) {
     this.#metrics = deps.metrics
@@ -38,9 +39,15 @@ export class TelemetryRing {
     return this.#items.length === 0 && this.#gaps.size === 0
   }
 
+  /** Called when something is there to be sent and nothing was. */
+  onFirst(listener: () => void): void {
+    this.#onFirst = listener
+  }
+
   /** The oldest goes when there is no room. */
   add(item: TelemetryItem): void {
     const bytes = Buffer.byteLength(JSON.stringify(item.body))
+    const isFirst = this.isEmpty
     this.#items.push({ item, bytes })
     this.#bytes += bytes
     while (this.#items.length > this.#limits.count || this.#bytes > this.#limits.bytes) {
@@ -49,14 +56,17 @@ export class TelemetryRing {
       this.#bytes -= oldest.bytes
       this.drop(oldest.item.stackId, 'buffer_full')
     }
+    if (isFirst) this.#onFirst()
   }
 
   drop(stackId: string, reason: GapReason, count = 1): void {
     const key = `${stackId} ${reason}`
+    const isFirst = this.isEmpty
     const known = this.#gaps.get(key)
     const since_ts = known?.since_ts ?? new Date(this.#now()).toISOString()
     this.#gaps.set(key, { stack_id: stackId, since_ts, reason, dropped_count: (known?.dropped_count ?? 0) + count })
     this.#metrics.telemetryDropped.inc({ reason }, count)
+    if (isFirst) this.#onFirst()
   }
 
   /** Taken out; what could not be sent is given back by `putBack`. */

@@ -90,6 +90,7 @@ export async function followBroker(
     digestMs: change.digestMs ?? 3_600_000,
   })
   const reports = startLoop({ clock, log }, status)
+  outbox.onNews(() => reports.retime())
   const beat = () => void broker.client.recordHeartbeat({ params: { id: agent.id } }).catch(() => undefined)
   const heart = change.hasHeart === false ? undefined : setInterval(beat, 150)
   let isStopped = false
