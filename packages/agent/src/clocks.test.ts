@@ -146,5 +146,5 @@ async function expectExpiry(place: string): Promise<void> {
 /** A transaction that the cursor does not cover and everybody has read long ago. */
 async function xidAfter(cursor: string): Promise<string> {
   const text = Buffer.from(cursor.split('.')[0]!, 'base64url').toString()
-  return String(BigInt(text.split('|')[2]!.split(':')[1]!) + 1n)
+  return String(BigInt(text.split('|')[3]!.split(':')[1]!) + 1n)
 }

@@ -256,7 +256,8 @@ test('[S36] a backup put back in place is another history, also when as many tra
   // A restart by itself: the cursor from before it is good, and the boot is another. Until the broker has noticed, streams end at once.
   const resumed = await waitFor('a stream that goes on', async () => {
     const stream = await follow(broker, agent, kept)
-    return (await Promise.race([stream.frame('bookmark'), stream.ended])) && stream
+    const first = await Promise.race([stream.frame('bookmark'), stream.ended])
+    return first === undefined ? null : stream
   })
   expect(await resumed.frame('hello')).toMatchObject({ mode: 'resume', epoch })
   resumed.close()
