@@ -11,7 +11,7 @@ import { committed, fill, makeTopic, withAdmin } from './test-parts/kafka-topics
 
 const longMs = 300_000
 /** Partitions move soon, and a machine that stands still for some seconds loses nobody. */
-const tuning = { sessionTimeoutMs: 60_000, heartbeatMs: 300, partitionsCheckMs: 200 }
+const tuning = { sessionTimeoutMs: 60_000, heartbeatMs: 300, partitionsCheckMs: 200, joinMs: 180_000 }
 
 type Member = {
   source: Source
@@ -24,7 +24,7 @@ type Member = {
   onRevoked?: (partitions: readonly unknown[]) => Promise<void>
 }
 
-async function member(topic: string, consumerGroup: string, brokers?: string): Promise<Member> {
+async function member(topic: string, consumerGroup: string, tuned = tuning): Promise<Member> {
   const seen = nothingSeen()
   const stopping = new AbortController()
   const plain = sourceContext({ replicas: 2, signal: stopping.signal }, seen)
@@ -36,10 +36,7 @@ async function member(topic: string, consumerGroup: string, brokers?: string): P
       await plain.revoked(partitions)
     },
   }
-  const source = kafkaSourceWith(tuning).open(
-    sourceConfig('kafka', { brokers: [brokers ?? (await kafka()).plaintext], topic, consumerGroup }),
-    context,
-  )
+  const source = kafkaSourceWith(tuned).open(sourceConfig('kafka', { brokers: [(await kafka()).plaintext], topic, consumerGroup }), context)
   await source.connect()
   const failures: string[] = []
   const done = readSource({
@@ -105,6 +102,25 @@ test('a partition is given back only after its open messages ended and were comm
   // What the first one says of a partition it gave back is not sent any more.
   await first.source.commit(new Map(given.map((partition) => [partition, 5])))
   expect((await committed(group, topic))[given[0]!]).toBe(10)
+})
+
+test('whoever waits for the group too long says so and begins anew, and is in it once the others let go', { timeout: longMs }, async () => {
+  const topic = await makeTopic({ partitions: 4 })
+  const group = uniqueName('group')
+  const first = await member(topic, group)
+  await waitFor('the first member to have all', () => own(first).length === 4)
+  const [gate, asked] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  first.onRevoked = () => {
+    asked.resolve()
+    return gate.promise
+  }
+  const second = await member(topic, group)
+  // From here on the group waits for the first one, and nobody gets in.
+  await asked.promise
+  const third = await member(topic, group, { ...tuning, joinMs: 2_000 })
+  await waitFor('it to say so', () => /could not join the group of topic .* within 2 s/.test(third.failed()), { onTimeout: third.failed })
+  gate.resolve()
+  await waitFor('the partitions to be shared', () => ownedBy(first, second, third).join() === '1,1,2', { onTimeout: third.failed })
 })
 
 test('[D87] of two members one vanishes under load: the other reads everything that was not committed, and no commit passes an open message', {

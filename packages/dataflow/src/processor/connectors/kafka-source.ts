@@ -19,8 +19,11 @@ export interface KafkaTuning {
   readonly heartbeatMs: number
   /** How often the number of partitions is looked at. */
   readonly partitionsCheckMs: number
+  /** Until we are in the group, and until it says where to begin. Others may take a minute to give partitions back, and a transaction
+   *  that was left open half of one to end; whoever waits longer waits for something that was lost, and begins anew. */
+  readonly joinMs: number
 }
-export const kafkaTuning: KafkaTuning = { sessionTimeoutMs: 30_000, heartbeatMs: 3_000, partitionsCheckMs: 60_000 }
+export const kafkaTuning: KafkaTuning = { sessionTimeoutMs: 30_000, heartbeatMs: 3_000, partitionsCheckMs: 60_000, joinMs: 180_000 }
 
 const idleMs = 1_000
 const unstableMs = 100
@@ -70,7 +73,7 @@ export class KafkaSource implements Source {
     await this.#leave()
     try {
       const ends = this.#context.isBounded ? await this.#say(() => this.#reading().offsets('latest')) : undefined
-      const member = await this.#join()
+      const member = await this.#within('join the group', () => this.#join())
       const checks = { atMs: this.#context.clock.monotonicMs() }
       while (!signal.aborted) {
         const owned = await this.#takeAssigned(member)
@@ -193,8 +196,9 @@ export class KafkaSource implements Source {
     const owned = member.partitions()
     const added = owned.filter((partition) => fetcher.position(partition) === undefined)
     if (added.length === 0) return owned
-    const committed = await this.#stable(member, added)
-    const starts = await startOffsets(fetcher, this.#config.startOffset, added, committed)
+    const starts = await this.#within('learn where to begin', async () =>
+      startOffsets(fetcher, this.#config.startOffset, added, await this.#stable(member, added)),
+    )
     await this.#context.assigned(added)
     // What was taken away meanwhile is not ours to read.
     const still = new Set(member.partitions())
@@ -202,8 +206,28 @@ export class KafkaSource implements Source {
     return owned
   }
 
+  /** The library has calls that never answer when a broker dies at the wrong moment. */
+  async #within<T>(doing: string, work: () => Promise<T>): Promise<T> {
+    const done = new AbortController()
+    const { joinMs } = this.#tuning
+    const limit = this.#context.clock.sleep(joinMs, done.signal).then((): never => {
+      const text = `could not ${doing} of topic ${this.#topic} within ${Math.round(joinMs / 1000)} s; it is tried anew`
+      throw new ConnectorError({ class: 'transient', type: 'timeout' }, text)
+    })
+    // Once the work has ended nobody waits for it.
+    limit.catch(() => undefined)
+    const working = work()
+    working.catch(() => undefined)
+    try {
+      return await Promise.race([working, limit])
+    } finally {
+      done.abort()
+    }
+  }
+
   async #stable(member: KafkaMember, partitions: readonly number[]): Promise<Map<number, bigint>> {
-    for (;;) {
+    // Left behind by whoever waited too long, it ends with its membership.
+    while (this.#member === member) {
       try {
         return await member.committed(partitions)
       } catch (thrown) {
@@ -211,6 +235,7 @@ export class KafkaSource implements Source {
         await this.#context.clock.sleep(unstableMs, this.#context.signal)
       }
     }
+    throw new ConnectorError({ class: 'transient', type: 'transient' }, 'the membership has ended')
   }
 
   async *#fetched(owned: readonly number[], ends: ReadonlyMap<number, bigint> | undefined): AsyncGenerator<Batch> {
