@@ -180,8 +180,7 @@ class Following implements Follow {
     const { agentId } = this.#deps.session
     const reason = this.#reason
     this.#reason = null
-    // Something in the map is not what the broker sent: the list takes its place as one of another history would, lower revs included.
-    if (reason === 'digest') this.map.epoch = null
+    if (reason === 'digest') this.map.isDoubted = true
     const wait = way === 'longpoll' ? { wait: `${this.#options.longPollMs / 1000}s` } : {}
     if (cursor !== null) return { agentId, cursor, ...levels.summary(), ...wait }
     return { agentId, ...(seen === null ? {} : { seen }), ...(reason === null ? {} : { reason }), ...wait }

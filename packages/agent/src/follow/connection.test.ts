@@ -279,6 +279,20 @@ describe('another history', () => {
     expect(list(undefined, false)).toEqual(['9 a: 9', false, null])
   })
 
+  test('a map that is doubted is replaced whole, and a new epoch that comes with it is still told as a new history', () => {
+    const told = [epochs[0], epochs[1]].map((epoch) => {
+      const map = mapOf(put(1, 9), put(2, 9))
+      map.isDoubted = true
+      const effects = follow(map, [hello({ epoch, reason: 'digest' }), begin(), put(1, 4), end([put(1, 4)])], {}, true)
+      const verified = effects.find((effect) => effect.do === 'verified')
+      return [running(map)['stack-1'], verified?.list.isNewHistory, map.isDoubted]
+    })
+    expect(told).toEqual([
+      ['4 a: 4', false, false],
+      ['4 a: 4', true, false],
+    ])
+  })
+
   test('a resumed stream takes the boot along, a cursor that was given up is still shown', () => {
     const map = mapOf(put(1, 9))
     follow(map, [hello({ mode: 'resume', boot: 'b0070000-0000-4000-8000-000000000002' }), bookmark('newest')], {}, true)

@@ -92,8 +92,9 @@ export class Connection {
     this.#isNewHistory = isOtherHistory(this.#map, { epoch: frame.epoch, boot: this.#boot }, this.#hasShown)
     if (frame.mode === 'resume') this.#map.boot = this.#boot
     // The map of another history stays as it is until a complete list of the new one is here.
-    if ((isNewEpoch || this.#isNewHistory) && !this.#map.levels.isEmpty) this.#target = new Levels()
-    return [{ do: 'session', session: frame.session, isNewEpoch }]
+    const isReplaced = isNewEpoch || this.#isNewHistory || this.#map.isDoubted
+    if (isReplaced && !this.#map.levels.isEmpty) this.#target = new Levels()
+    return [{ do: 'session', session: frame.session, isNewEpoch: isNewEpoch || this.#map.isDoubted }]
   }
 
   #begin(frame: FrameOf<'snapshot_begin'>): Effect[] {
@@ -193,6 +194,7 @@ export class Connection {
     const looks = isOther ? this.#map.replace(this.#target) : []
     this.#map.epoch = this.#epoch
     this.#map.boot = this.#boot
+    this.#map.isDoubted = false
     this.#target = this.#map.levels
     for (const stack of this.#target.wanted.values()) {
       if (!mentioned.has(stack.stackId)) this.#target.remove(stack.stackId, stack.rev, 'absent', 'undecided')

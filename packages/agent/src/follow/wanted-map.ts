@@ -9,6 +9,9 @@ export class WantedMap {
   epoch: string | null = null
   /** Of the broker's database server, as the last stream began; null: unknown. */
   boot: string | null = null
+  /** Something in it is not what the broker sent: the next complete list takes its place whole, lower revs included. Whose history it is
+   *  of stays known: a new one must not pass for the old because of it. */
+  isDoubted = false
   /** The newest cursor that was kept, also after it was given up for a complete list. */
   seen: string | null = null
   #cursor: string | null = null

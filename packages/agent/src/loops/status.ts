@@ -1,5 +1,6 @@
 // Tells the broker how the stacks stand and what happened: at once when something ends, else within a second; with nothing to tell it
-// sleeps until what we hold is compared again. Whatever could not be told stays and is told later; only what the broker refuses for good is given up, and counted.
+// sleeps until what we hold is compared again. Whatever could not be told stays and is told later; only what the broker refuses for
+// good is given up, and counted.
 import type { Client } from '@brokkr/contract/client.ts'
 import { ApiError } from '@brokkr/contract/error.ts'
 import type { StackReport } from '@brokkr/contract/stream.ts'

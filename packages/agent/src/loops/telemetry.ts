@@ -1,5 +1,5 @@
-// Sends events and log lines, once a second in bounded batches while there are any. A broker that is away costs what does not fit meanwhile, and the
-// loss is told; one that knows no telemetry costs everything, silently but for the count.
+// Sends events and log lines, once a second in bounded batches while there are any. A broker that is away costs what does not fit
+// meanwhile, and the loss is told; one that knows no telemetry costs everything, silently but for the count.
 
 import { ApiError } from '@brokkr/contract/error.ts'
 import type { AgentId } from '@brokkr/contract/wire.ts'
