@@ -92,6 +92,25 @@ test('[A14] a scaled Deployment goes back and DRIFT names field and manager; whe
   await agent.reported(1, 'applied', 2, null)
 })
 
+test('[A14] drift is told also of a member whose status never rests', async () => {
+  agent.list(put(1, 1, manifest(deployment(namespace, 'web', 0))))
+  await agent.reported(1, 'applied', 1)
+  let moves = 0
+  // As busy as its controller could ever be: no two looks at it find the same version.
+  world.recorder.intercept(async ({ method, path }) => {
+    if (method !== 'GET' || !path.endsWith('/deployments/web')) return false
+    const status = { collisionCount: (moves += 1) }
+    await at.api('PATCH', `${path}/status`, { contentType: 'application/merge-patch+json', body: { status } })
+    return false
+  })
+  await scale(3, 'kubectl-scale')
+  const healed = await agent.event('DRIFT')
+  world.recorder.intercept(null)
+  expect(healed.changes).toMatchObject([{ name: 'web', path: '/spec/replicas', manager: 'kubectl-scale' }])
+  expect(await replicas()).toBe(0)
+  expect(moves).toBeGreaterThan(0)
+})
+
 test('a missing member of a stack whose drift is reported is told once and not made; with drift off nobody looks', async () => {
   agent.list(
     put(1, 1, manifest(map('a'), map('b')), { drift: 'report' }),
