@@ -262,15 +262,13 @@ async function readPaged(client: pg.Client, probes: { xmax: string; in_flight: s
 }
 
 function readOf(rows: Awaited<ReturnType<typeof changeLog.poll>>): Read {
-  const first = rows[0]
+  const [first, ...others] = rows
   if (first === undefined) throw new Error('the feed statement returned no row')
-  return {
-    rows: rows.flatMap((row) => (row.xid === null ? [] : [{ ...row, xid: BigInt(row.xid) } as changeLog.ChangeRow])),
-    cursor: parseSnapshot(first.cursor),
-    standby: first.standby,
-    epoch: first.epoch,
-    boot: first.boot,
-    floorXid: BigInt(first.floor_xid),
-    loaded: [],
-  }
+  const { cursor, standby, epoch, boot, floor_xid: floor } = first
+  if (cursor === null || standby === null || epoch === null || floor === null) throw new Error('the feed statement says nothing of itself')
+  return { rows: others.map(changeOf), cursor: parseSnapshot(cursor), standby, epoch, boot, floorXid: BigInt(floor), loaded: [] }
 }
+
+/** Kept in the ring for minutes, a hundred thousand of them: nothing but what it says. */
+const changeOf = ({ seq, xid, scope_kind, scope_id, object_kind, object_id, op, age_seconds }: changeLog.PolledRow): changeLog.ChangeRow =>
+  ({ seq, xid: BigInt(xid ?? 0), scope_kind, scope_id, object_kind, object_id, op, age_seconds }) as changeLog.ChangeRow

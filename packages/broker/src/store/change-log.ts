@@ -5,11 +5,11 @@ import { count, one, rows, type Slots } from './sql.ts'
 import { stackOf } from './stack-of.ts'
 
 const Row = z.object({
-  cursor: z.string(),
-  standby: z.boolean(),
-  epoch: z.string(),
+  cursor: z.string().nullable(),
+  standby: z.boolean().nullable(),
+  epoch: z.string().nullable(),
   boot: z.string().nullable(),
-  floor_xid: z.string(),
+  floor_xid: z.string().nullable(),
   seq: z.int().nullable(),
   xid: z.string().nullable(),
   scope_kind: z.string().nullable(),
@@ -19,6 +19,7 @@ const Row = z.object({
   op: z.string().nullable(),
   age_seconds: z.number().nullable(),
 })
+export type PolledRow = z.output<typeof Row>
 /** One pointer of the feed. */
 export interface ChangeRow {
   readonly seq: number
@@ -41,7 +42,7 @@ const readOf = (probed: string): string => `
          null::float8 as age_seconds
   from feed_state f
   union all
-  select '', false, '', '', '', c.seq, c.xid::text, c.scope_kind, c.scope_id, c.object_kind, c.object_id, c.op,
+  select null, null, null, null, null, c.seq, c.xid::text, c.scope_kind, c.scope_id, c.object_kind, c.object_id, c.op,
          case when c.object_kind in ('canary', 'deployment_object') then date_part('epoch', clock_timestamp() - c.created_at) end
   from (${probed}) as c
   order by seq nulls first`

@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import { database } from '@brokkr/testing/postgres.ts'
+import { waitFor } from '@brokkr/testing/wait-for.ts'
 import type pg from 'pg'
 import { beforeAll, expect, test } from 'vitest'
 
+let at: Awaited<ReturnType<typeof database>>
 let client: pg.Client
 let stack: string
 let agent: string
 beforeAll(async () => {
-  client = await (await database()).connect()
+  at = await database()
+  client = await at.connect()
   const generator = randomUUID()
   stack = randomUUID()
   agent = randomUUID()
@@ -119,6 +122,46 @@ test('hard deletes and truncates of what agents follow are refused, but for a pu
       () => client.query(`delete from deployment_objects where stack_id = '${stack}'`),
     ),
   ).toBeNull()
+})
+
+test('a revision has a stack, and a stack that has revisions can neither go nor change its id, also when one comes meanwhile', async () => {
+  const orphan = `insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind)
+     values (gen_random_uuid(), gen_random_uuid(), 1, '', 0, '', 'admin')`
+  expect(await attempt(() => client.query(orphan))).toBe('BK003')
+  const { rows } = await client.query<{ id: string }>(
+    `insert into stacks (id, name, generator_id) select gen_random_uuid(), 'goes', generator_id from stacks where id = '${stack}' returning id`,
+  )
+  const id = rows[0]!.id
+  const purge = () => client.query("set local brokkr.purge = 'on'")
+  const remove = () => client.query(`delete from stacks where id = '${id}'`)
+  expect(await attempt(purge, remove)).toBeNull()
+  expect(await attempt(() => client.query(`update stacks set id = gen_random_uuid() where id = '${id}'`))).toBe('23503')
+  // Another connection submits; its transaction is open when the removal begins.
+  const other = await at.connect()
+  await other.query('begin')
+  await other.query(
+    `with taken as (update stacks set last_sequence = 1, sequence_xid = pg_current_xact_id(), head_object_id = gen_random_uuid() where id = '${id}' returning *)
+     insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind)
+     select head_object_id, id, 1, '', 0, '', 'admin' from taken`,
+  )
+  await client.query('begin')
+  await purge()
+  const removal = remove().then(
+    () => null,
+    (error: { code: string }) => error.code,
+  )
+  await waitFor('the removal to wait', async () => {
+    const { rows: waiting } = await other.query<{ n: number }>(
+      `select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    )
+    return waiting[0]!.n > 0
+  })
+  await other.query('commit')
+  await other.end()
+  expect(await removal).toBe('23503')
+  await client.query('rollback')
+  expect(await attempt(purge, remove)).toBe('23503')
+  expect(await attempt(purge, () => client.query(`delete from deployment_objects where stack_id = '${id}'`), remove)).toBeNull()
 })
 
 test('a pair that ends leaves a removal to be done, whoever ended it', async () => {
