@@ -1,5 +1,5 @@
-// From a submission to the changed object, through a real broker and a real agent, beside the sum of the requests that this takes
-// when each is sent bare: one after the other without a rest, which the bar is about, and in turn with the agent after the same pause.
+// From a submission to the changed object, through a real broker and a real agent, beside the sum of the requests that this takes when each is
+// sent bare, in turn with the agent: after the same pause, and once more right behind it, warm from the time before, which the bar is about.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openKube } from '@brokkr/kube/client.ts'
 import { loadKubeconfig } from '@brokkr/kube/kubeconfig.ts'
@@ -36,28 +36,35 @@ export async function latency(plane: PrivateCluster, submissions: number): Promi
   await viaAgent(-1)
   const bare = bareRequests(plane, { own, namespace, parentOf: id, submit: (value) => submit(nobodys, value) })
   const took: number[] = []
-  const samples: Record<string, number[]> = {}
+  const rested: Sample[] = []
+  const warm: Sample[] = []
   for (let n = 0; n < submissions; n++) {
     await sleep(restMs)
     took.push(await timed(() => viaAgent(n)))
     await sleep(restMs)
-    for (const [name, send] of Object.entries(bare)) (samples[name] ??= []).push(await timed(() => send(n)))
+    for (const [at, samples] of [rested, warm].entries()) {
+      const sample: Sample = {}
+      for (const [name, send] of Object.entries(bare)) sample[name] = await timed(() => send(2 * n + at))
+      samples.push(sample)
+    }
   }
   await arrivals.stop()
   await running.stop()
-  // Warm from the request before and alone on the machine: the fastest that the same requests can be.
-  const hot: Record<string, number[]> = {}
-  for (const [name, send] of Object.entries(bare))
-    for (let n = 0; n < submissions; n++) (hot[name] ??= []).push(await timed(() => send(submissions + n)))
-  for (const [name, sample] of Object.entries(samples)) tell(`bare ${name}`, spread(sample))
-  tell('submission → applied, one small stack', spread(took))
-  tell('submission → applied / sum of bare requests (bar 1.5)', (percentile(took, 0.5) / sumOf(hot)).toFixed(2))
-  tell('the same, those in turn with the agent after a rest (no bar)', (percentile(took, 0.5) / sumOf(samples)).toFixed(2))
   await broker.stop()
+  for (const name of Object.keys(bare)) tell(`bare ${name}`, spread(warm.map((sample) => sample[name]!)))
+  tell('their sum', spread(warm.map(sumOf)))
+  tell('their sum, after a rest', spread(rested.map(sumOf)))
+  tell('submission → applied, one small stack', spread(took))
+  const beside = (samples: readonly Sample[]) =>
+    [0.5, 0.99].map((share) => (percentile(took, share) / percentile(samples.map(sumOf), share)).toFixed(2)).join(' · p99 ')
+  tell('submission → applied / sum of bare requests (bar 1.5)', beside(warm))
+  tell('the same beside those after a rest (no bar)', beside(rested))
 }
 
-const sumOf = (samples: Record<string, number[]>): number =>
-  Object.values(samples).reduce((sum, sample) => sum + percentile(sample, 0.5), 0)
+/** Milliseconds by request. */
+type Sample = Record<string, number>
+
+const sumOf = (sample: Sample): number => Object.values(sample).reduce((sum, ms) => sum + ms, 0)
 
 const timed = async (work: () => Promise<unknown>): Promise<number> => {
   const startedMs = performance.now()

@@ -11,6 +11,7 @@ import { startTestAgent } from '@brokkr/testing/agent.ts'
 import { makeAgent, makeGenerator, startTestBroker, type TestTenant } from '@brokkr/testing/broker.ts'
 import type { PrivateCluster } from '@brokkr/testing/kube.ts'
 import { agentEnv, agentFlags, bundleAgent } from '../../scripts/bundle-agent.mjs'
+import { cpuNsOf } from '../cpu.ts'
 import { percentile, tell } from '../figures.ts'
 import { configMapText } from '../kube/objects.ts'
 import { bareLoop } from './throughput.ts'
@@ -38,23 +39,37 @@ export async function wholeWay(plane: PrivateCluster, dir: string, size: Size): 
     env: { BROKKR__LOG__LEVEL: 'info', BROKKR__AGENT__LEASE_SECONDS: '15', ...agentEnv },
     program: { main: await bundleAgent(join(dir, 'bundle')), nodeFlags: agentFlags },
   })
-  const took: Record<'ours' | 'bare' | 'oursChange' | 'bareChange', number[]> = { ours: [], bare: [], oursChange: [], bareChange: [] }
+  const took: Record<Side, number[]> = { ours: [], bare: [], oursChange: [], bareChange: [] }
+  const pids = { servers: Object.values(plane.pids()), agent: [running.pid], broker: [broker.pid] }
+  const cpu: Record<Side, ReturnType<typeof cpuOf>[]> = { ours: [], bare: [], oursChange: [], bareChange: [] }
+  const count = async (side: Side, work: () => Promise<number>) => {
+    const before = cpuOf(pids)
+    took[side].push(await work())
+    cpu[side].push(since(before, cpuOf(pids)))
+  }
   for (let round = 0; round < size.rounds; round++) {
     const namespaces = { ours: await plane.namespace('ours'), bare: await plane.namespace('bare') }
     const stackIds = await makeStacks(tenant, size.stacks, round)
     const ours = (value: string) => secondsOfOurs(plane, tenant, { ...size, own, namespace: namespaces.ours, stackIds, value })
     const bare = (value: string) => bareLoop(plane, caFile, namespaces.bare, { objects: size.objects, value })
-    took.ours.push(await ours('a'))
-    took.bare.push(await bare('a'))
-    took.oursChange.push(await ours('b'))
-    took.bareChange.push(await bare('b'))
+    // Each side as often before the other as behind it: what comes later works on a server that holds more.
+    const first = [() => count('ours', () => ours('a')), () => count('bare', () => bare('a'))]
+    const change = [() => count('oursChange', () => ours('b')), () => count('bareChange', () => bare('b'))]
+    for (const pair of [first, change]) for (const one of round % 2 === 0 ? pair : pair.toReversed()) await one()
   }
-  const shown = (of: keyof typeof took) => {
+  const shown = (of: Side) => {
     const seconds = percentile(took[of], 0.5)
-    return `${seconds.toFixed(1)} s · ${(size.objects / seconds).toFixed(0)}/s`
+    const busy = (who: keyof typeof pids) =>
+      percentile(
+        cpu[of].map((each) => each[who]),
+        0.5,
+      ).toFixed(1)
+    return `${seconds.toFixed(1)} s · ${(size.objects / seconds).toFixed(0)}/s · CPU of servers ${busy('servers')} s, agent ${busy('agent')} s, broker ${busy('broker')} s`
   }
-  const ratio = (over: keyof typeof took, under: keyof typeof took) =>
-    (percentile(took[over], 0.5) / percentile(took[under], 0.5)).toFixed(2)
+  const ratio = (over: Side, under: Side) => {
+    const quotients = took[over].map((seconds, round) => seconds / took[under][round]!)
+    return `${(percentile(took[over], 0.5) / percentile(took[under], 0.5)).toFixed(2)} · round by round ${quotients.map((each) => each.toFixed(2)).join(', ')}`
+  }
   tell(`submission of ${size.objects} in ${size.stacks} stacks → all applied`, shown('ours'))
   tell('bare loop, dry run + apply of as many', shown('bare'))
   tell('whole way / bare loop, first apply (bar 0.8)', ratio('bare', 'ours'))
@@ -63,6 +78,20 @@ export async function wholeWay(plane: PrivateCluster, dir: string, size: Size): 
   await running.stop()
   await broker.stop()
 }
+
+type Side = 'ours' | 'bare' | 'oursChange' | 'bareChange'
+
+const secondsOf = (pids: readonly number[]): number => pids.reduce((sum, pid) => sum + cpuNsOf(pid), 0) / 1e9
+const cpuOf = (pids: Record<'servers' | 'agent' | 'broker', readonly number[]>) => ({
+  servers: secondsOf(pids.servers),
+  agent: secondsOf(pids.agent),
+  broker: secondsOf(pids.broker),
+})
+const since = (before: ReturnType<typeof cpuOf>, now: ReturnType<typeof cpuOf>): typeof before => ({
+  servers: now.servers - before.servers,
+  agent: now.agent - before.agent,
+  broker: now.broker - before.broker,
+})
 
 async function makeStacks(tenant: TestTenant, stacks: number, round: number): Promise<string[]> {
   const ids: string[] = []

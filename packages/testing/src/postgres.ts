@@ -30,7 +30,8 @@ export type PrivatePostgresOptions = Partial<Pick<PostgresOptions, 'fsync' | 'lo
 
 /** A server of its own, to be killed and restarted. It ends with this process, the test file or the run, whichever is first. */
 export async function privatePostgres(options: PrivatePostgresOptions = {}): Promise<PrivatePostgres> {
-  const dir = await askServers('loan.folder', { kind: 'fast' })
+  // Who wants fsync wants a disk behind it: in memory it would cost nothing, and no figure of a writer would mean anything.
+  const dir = await askServers('loan.folder', { kind: options.fsync ? 'plain' : 'fast' })
   const server = await startPostgres({ fsync: false, logicalReplication: true, ...options, dir, npmOnly: true, adopt: false })
   const noted = () => askServers('loan.note', { folder: dir, processes: [{ pid: server.pid, startTime: server.startTime }] })
   await noted()
