@@ -1,7 +1,8 @@
+import { createHistogram } from 'node:perf_hooks'
 import { manualClock } from '@brokkr/testing/clock.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { expect, test } from 'vitest'
-import { watchEventLoopDelay } from './event-loop-delay.ts'
+import { shareShown, watchEventLoopDelay } from './event-loop-delay.ts'
 import { createMetrics } from './metrics.ts'
 
 test('a blocked loop shows, stays for one more window, and is then forgotten', async () => {
@@ -26,6 +27,24 @@ test('a blocked loop shows, stays for one more window, and is then forgotten', a
   } finally {
     delay.stop()
   }
+})
+
+test.each([
+  { turns: 1, late: 1, shows: false },
+  { turns: 2, late: 1, shows: false },
+  { turns: 2, late: 2, shows: true },
+  { turns: 10, late: 1, shows: false },
+  { turns: 10, late: 2, shows: true },
+  { turns: 99, late: 1, shows: false },
+  { turns: 99, late: 2, shows: true },
+  { turns: 500, late: 1, shows: false },
+  { turns: 500, late: 4, shows: false },
+  { turns: 500, late: 6, shows: true },
+])('$late late of $turns turns counts as late: $shows', ({ turns, late, shows }) => {
+  const histogram = createHistogram()
+  for (let turn = 0; turn < turns; turn += 1) histogram.record(turn < late ? 300 : 10)
+  const share = shareShown(histogram.count)
+  expect(share > 0 && histogram.percentile(share) > 200).toBe(shows)
 })
 
 function block(ms: number): void {

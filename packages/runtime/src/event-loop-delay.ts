@@ -21,7 +21,8 @@ export function watchEventLoopDelay(
   let lastP99Ms = 0
   histogram.enable()
   const p99Ms = () => {
-    const currentMs = delayOf(histogram.percentile(99))
+    const share = shareShown(histogram.count)
+    const currentMs = share === 0 ? 0 : delayOf(histogram.percentile(share))
     const shownMs = Math.max(lastP99Ms, currentMs)
     if (deps.clock.monotonicMs() - startedMs >= windowMs) {
       startedMs = deps.clock.monotonicMs()
@@ -34,6 +35,10 @@ export function watchEventLoopDelay(
   deps.metrics?.beforeScrape(() => gauge?.set(p99Ms() / 1_000))
   return { p99Ms, stop: () => void histogram.disable() }
 }
+
+/** Of few samples the 99th percentile is the worst one, and one late turn, as for a large collection of garbage, would count as a loop that
+ *  cannot keep up for as long as its window is young. So the worst one never counts alone. */
+export const shareShown = (samples: number): number => (samples < 2 ? 0 : Math.min(99, 100 * (1 - 1.5 / samples)))
 
 /** Node measures the distance of two ticks, which is the resolution when nothing is late; an empty histogram says 0 or NaN. */
 function delayOf(nanoseconds: number): number {
