@@ -1,6 +1,6 @@
 -- Whether the stack of a revision exists was asked twice with every submission: by the foreign key, which also locks the row and writes that to
 -- the WAL, and by `feed_object_insert`, which asks for that very row, with the number and the head that its transaction left there. So the
--- key goes, which took a third of what the feed costs a submission (docs/decisions/0020). What it did on the side of the stack stays:
+-- key goes (docs/decisions/0020). What it did on the side of the stack stays:
 alter table deployment_objects drop constraint deployment_objects_stack_id_fkey;
 
 -- A purge on purpose begins with the revisions. Whoever adds one meanwhile has the stack's row locked, and this statement waits for it and sees it.
