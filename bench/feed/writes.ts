@@ -84,7 +84,8 @@ async function turnTo(client: pg.Client, locks: Compared['locks'], state: State)
   // Not valid: new rows are checked, and those that are there are not read for it.
   const key = 'alter table deployment_objects add constraint plain_stack foreign key (stack_id) references stacks not valid'
   await client.query(`begin; ${locks.map((table) => `lock table ${table};`).join(' ')}
-    alter table stacks ${word} trigger feed_update; alter table deployment_objects ${word} trigger feed_insert;
+    alter table stacks ${word} trigger feed_update; alter table stacks ${word} trigger feed_number;
+    alter table deployment_objects ${word} trigger feed_insert;
     alter table deployment_objects drop constraint if exists plain_stack; ${state === 'off' ? `${key};` : ''} commit`)
 }
 

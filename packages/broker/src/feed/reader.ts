@@ -249,10 +249,11 @@ async function readPaged(client: pg.Client, probes: { xmax: string; in_flight: s
   await client.query('begin isolation level repeatable read, read only')
   try {
     const rows: changeLog.ChangeRow[] = []
-    const { seq: first } = await changeLog.firstSeq(sqlOn(client), probes)
+    let after = { xid: 0n, seq: 0 }
     for (;;) {
-      const read = readOf(await changeLog.page(sqlOn(client), { ...probes, after: rows.at(-1)?.seq ?? (first ?? 1) - 1 }))
+      const read = readOf(await changeLog.page(sqlOn(client), { ...probes, after_xid: String(after.xid), after_seq: after.seq }))
       rows.push(...read.rows)
+      for (const row of read.rows) if (row.xid > after.xid || (row.xid === after.xid && row.seq > after.seq)) after = row
       if (read.rows.length < changeLog.pollRowsMax) return { ...read, rows }
       await nextTurn()
     }

@@ -1,7 +1,7 @@
 // Reading the feed: rows a snapshot cannot see, with the next snapshot, in one statement. The two probes are written as
 // two index look-ups: one range filtered by visibility would make a single long writer re-read all that followed it.
 import { z } from 'zod'
-import { count, one, rows, type Slots } from './sql.ts'
+import { count, rows, type Slots } from './sql.ts'
 import { stackOf } from './stack-of.ts'
 
 const Row = z.object({
@@ -56,23 +56,16 @@ export const poll = rows('change_log.poll', Row, (p: Slots<{ xmax: string; in_fl
     (select * from change_log where xid = any(${p.in_flight}::xid8[]) order by xid limit ${pollRowsMax + 1})`),
 )
 
-/** Where a large batch begins, so that its pages need not walk over all that was written before it. */
-export const firstSeq = one(
-  'change_log.firstSeq',
-  z.object({ seq: z.int().nullable() }),
-  (p: Slots<{ xmax: string; in_flight: string[] }>) => `
-  select min(seq) as seq from (
-    (select seq from change_log where xid >= ${p.xmax}::xid8 offset 0)
-    union all
-    (select seq from change_log where xid = any(${p.in_flight}::xid8[]) offset 0)) as c`,
-)
-
-/** A page of a large batch, read inside one repeatable-read transaction so that all pages share its snapshot. */
-export const page = rows('change_log.page', Row, (p: Slots<{ xmax: string; in_flight: string[]; after: number }>) =>
+/** A page of a large batch, read inside one repeatable-read transaction so that all pages share its snapshot. What was in flight is older
+ *  than all the rest, so the order of the key is that of the two probes one after the other. */
+export const page = rows('change_log.page', Row, (p: Slots<{ xmax: string; in_flight: string[]; after_xid: string; after_seq: number }>) =>
   readOf(`
-    select * from change_log
-    where (xid >= ${p.xmax}::xid8 or xid = any(${p.in_flight}::xid8[])) and seq > ${p.after}::bigint
-    order by seq limit ${pollRowsMax}`),
+    (select * from change_log where xid = any(${p.in_flight}::xid8[]) and (xid, seq) > (${p.after_xid}::xid8, ${p.after_seq}::bigint)
+      order by xid, seq limit ${pollRowsMax})
+    union all
+    (select * from change_log where xid >= ${p.xmax}::xid8 and (xid, seq) > (${p.after_xid}::xid8, ${p.after_seq}::bigint)
+      order by xid, seq limit ${pollRowsMax})
+    order by xid, seq limit ${pollRowsMax}`),
 )
 
 const ScopeRow = z.object({
@@ -125,14 +118,14 @@ export const writeCanary = count(
 export const deleteForeign = count(
   'change_log.deleteForeign',
   (p: Slots<{ limit: number }>) => `
-  delete from change_log where seq in (
-    select seq from change_log where xid >= pg_snapshot_xmax(pg_current_snapshot()) order by xid limit ${p.limit}::int for update skip locked)`,
+  delete from change_log where ctid = any(array(
+    select ctid from change_log where xid >= pg_snapshot_xmax(pg_current_snapshot()) order by xid limit ${p.limit}::int for update skip locked))`,
 )
 
-/** A batch of what is below the floor, by the index on xid; rows that another process deletes are passed over. */
+/** A batch of what is below the floor, by the log's key; rows that another process deletes are passed over. */
 export const deleteBelow = count(
   'change_log.deleteBelow',
   (p: Slots<{ floor: string; limit: number }>) => `
-  delete from change_log where seq in (
-    select seq from change_log where xid < ${p.floor}::xid8 order by xid limit ${p.limit}::int for update skip locked)`,
+  delete from change_log where ctid = any(array(
+    select ctid from change_log where xid < ${p.floor}::xid8 order by xid limit ${p.limit}::int for update skip locked))`,
 )
