@@ -3,6 +3,7 @@ import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'vite'
+import { askForValues } from './builtin-imports.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -42,7 +43,7 @@ export async function bundleAgent(outDir = join(root, 'packages', 'agent', 'dist
   const file = join(outDir, 'agent.mjs')
   // One letter beyond Latin-1 would double what the source takes in memory; comments are gone, so all of them stand in texts.
   const ascii = readFileSync(file, 'utf8').replace(/[^\0-\x7f]/gu, escaped)
-  writeFileSync(file, ascii)
+  writeFileSync(file, askForValues(ascii))
   chmodSync(file, 0o755)
   return file
 }

@@ -10,8 +10,8 @@ import { bundleAgent } from './bundle-agent.mjs'
 test('the agent is one file that runs by itself, works, and ends in good order', async () => {
   const file = await bundleAgent()
   expect(readdirSync(dirname(file))).toEqual(['agent.mjs'])
-  const imported = [...readFileSync(file, 'utf8').matchAll(/^import .* from ["']([^"']+)["']/gm)].map((match) => match[1]!)
-  expect(imported.filter((name) => !name.startsWith('node:'))).toEqual([])
+  // Node's own modules are asked for as values, and nothing else is left to import.
+  expect(readFileSync(file, 'utf8')).not.toMatch(/^import\b|[;}]import[ {*]/m)
   const at = await cluster({ controllers: false })
   const broker = await startTestBroker()
   const tenant = await makeGenerator(broker)
