@@ -74,6 +74,7 @@ export async function wholeWay(plane: PrivateCluster, dir: string, size: Size): 
   tell('bare loop, dry run + apply of as many', shown('bare'))
   tell('whole way / bare loop, first apply (bar 0.8)', ratio('bare', 'ours'))
   tell('submission of a change of every object → all applied', shown('oursChange'))
+  tell('bare loop, the same change', shown('bareChange'))
   tell('whole way / bare loop, change (bar 0.8)', ratio('bareChange', 'oursChange'))
   await running.stop()
   await broker.stop()

@@ -94,14 +94,14 @@ function without(object: KubeObject): KubeObject {
 
 const hashOf = (key: KeyObject, object: KubeObject): string => createHmac('sha256', key).update(canonical(object)).digest('hex')
 
-/** JSON with sorted keys: their order in a manifest means nothing. Written at once, because it is done for every object of a set. */
+/** JSON with sorted keys: their order in a manifest means nothing. Written at once and without lists in between, because it is done for every
+ *  object of a set. */
 function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
   if (typeof value !== 'object' || value === null) return encodeJson(value) ?? 'null'
   const fields = value as Record<string, unknown>
-  const keys = Object.keys(fields).filter((key) => fields[key] !== undefined)
-  return `{${keys
-    .toSorted()
-    .map((key) => `${JSON.stringify(key)}:${canonical(fields[key])}`)
-    .join(',')}}`
+  let text = ''
+  for (const key of Object.keys(fields).sort())
+    if (fields[key] !== undefined) text += `${text === '' ? '' : ','}${JSON.stringify(key)}:${canonical(fields[key])}`
+  return `{${text}}`
 }
