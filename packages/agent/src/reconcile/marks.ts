@@ -84,11 +84,15 @@ const withMarks = (object: KubeObject, labels: Record<string, string>, annotatio
   },
 })
 
-/** A manifest that carries a revision's marks itself must not make the hash depend on them. */
+const revisionAnnotations = [OBJECT_LABEL, HASH_ANNOTATION, ...checksumAnnotations]
+
+/** A manifest that carries a revision's marks itself must not make the hash depend on them. Hardly any does. */
 function without(object: KubeObject): KubeObject {
-  const { [OBJECT_LABEL]: _object, ...labels } = object.metadata.labels ?? {}
-  const annotations = { ...object.metadata.annotations }
-  for (const key of [OBJECT_LABEL, HASH_ANNOTATION, ...checksumAnnotations]) delete annotations[key]
+  const { labels: given = {}, annotations: noted = {} } = object.metadata
+  if (!(OBJECT_LABEL in given) && !revisionAnnotations.some((key) => key in noted)) return object
+  const { [OBJECT_LABEL]: _object, ...labels } = given
+  const annotations = { ...noted }
+  for (const key of revisionAnnotations) delete annotations[key]
   return { ...object, metadata: { ...object.metadata, labels, annotations } }
 }
 
