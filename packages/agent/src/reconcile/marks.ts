@@ -105,7 +105,7 @@ function canonical(value: unknown): string {
   if (typeof value !== 'object' || value === null) return encodeJson(value) ?? 'null'
   const fields = value as Record<string, unknown>
   let text = ''
-  for (const key of Object.keys(fields).sort())
+  for (const key of Object.keys(fields).toSorted())
     if (fields[key] !== undefined) text += `${text === '' ? '' : ','}${JSON.stringify(key)}:${canonical(fields[key])}`
   return `{${text}}`
 }
