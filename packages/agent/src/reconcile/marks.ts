@@ -98,8 +98,8 @@ function without(object: KubeObject): KubeObject {
 
 const hashOf = (key: KeyObject, object: KubeObject): string => createHmac('sha256', key).update(canonical(object)).digest('hex')
 
-/** JSON with sorted keys: their order in a manifest means nothing. Written at once and without lists in between, because it is done for every
- *  object of a set. */
+/** JSON with sorted keys: their order in a manifest means nothing. Written at once and piece by piece, because it is done for every object
+ *  of a set. */
 function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
   if (typeof value !== 'object' || value === null) return encodeJson(value) ?? 'null'
