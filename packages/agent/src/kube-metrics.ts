@@ -1,17 +1,17 @@
 // Counts and times the calls that leave for the API server. Watches are counted when they begin.
 import type { Kube } from '@brokkr/kube/kube.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
-import type { AgentMetrics } from './metrics.ts'
+import type { AgentMetrics, KubeOperation } from './metrics.ts'
 
 export function countedKube(deps: { clock: Clock; metrics: AgentMetrics }, kube: Kube): Kube {
   const { clock, metrics } = deps
-  const timed = async <T>(operation: string, work: () => Promise<T>): Promise<T> => {
-    metrics.kubeOperations.inc({ operation })
+  const timed = async <T>(operation: KubeOperation, work: () => Promise<T>): Promise<T> => {
+    metrics.kubeOperations[operation].inc()
     const startedMs = clock.monotonicMs()
     try {
       return await work()
     } finally {
-      metrics.kubeSeconds.observe({ operation }, (clock.monotonicMs() - startedMs) / 1000)
+      metrics.kubeSeconds[operation].observe((clock.monotonicMs() - startedMs) / 1000)
     }
   }
   return {
@@ -25,7 +25,7 @@ export function countedKube(deps: { clock: Clock; metrics: AgentMetrics }, kube:
     apply: (object, options) => timed(options.dryRun ? 'dry_run' : 'apply', () => kube.apply(object, options)),
     delete: (ref, options) => timed('delete', () => kube.delete(ref, options)),
     watch: (kind, options) => {
-      metrics.kubeOperations.inc({ operation: 'watch' })
+      metrics.kubeOperations.watch.inc()
       return kube.watch(kind, options)
     },
     with: (defaults) => countedKube(deps, kube.with(defaults)),

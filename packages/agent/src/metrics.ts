@@ -2,6 +2,8 @@
 import type { Metrics } from '@brokkr/runtime/metrics.ts'
 
 export type AgentMetrics = ReturnType<typeof agentMetrics>
+const kubeOperations = ['get', 'list', 'create', 'replace', 'patch', 'apply', 'dry_run', 'delete', 'watch'] as const
+export type KubeOperation = (typeof kubeOperations)[number]
 
 export function agentMetrics(metrics: Metrics) {
   return {
@@ -27,10 +29,13 @@ export function agentMetrics(metrics: Metrics) {
     spooled: metrics.gauge('brokkr_agent_events_spooled', 'Events that wait for the broker'),
     eventsLost: metrics.counter('brokkr_agent_events_lost_total', 'Events given up or folded into a later one, by reason', ['reason']),
     propagation: metrics.histogram('brokkr_agent_propagation_seconds', 'From the submission of a revision until it was applied here'),
-    kubeOperations: metrics.counter('brokkr_agent_kubernetes_operations_total', 'Calls to the API server', ['operation']),
-    kubeSeconds: metrics.histogram('brokkr_agent_kubernetes_operation_duration_seconds', 'Duration of calls to the API server', [
-      'operation',
-    ]),
+    // Bound to their labels once: each call is counted and timed, and looking labels up costs more than that.
+    kubeOperations: ofEach((operation) =>
+      metrics.counter('brokkr_agent_kubernetes_operations_total', 'Calls to the API server', ['operation']).labels({ operation }),
+    ),
+    kubeSeconds: ofEach((operation) =>
+      metrics.tally('brokkr_agent_kubernetes_operation_duration_seconds', 'Duration of calls to the API server', { operation }),
+    ),
     lagSequences: metrics.gauge('brokkr_agent_lag_sequences', 'Revisions that are wanted and not applied, over all stacks'),
     lagSeconds: metrics.gauge('brokkr_agent_lag_seconds', 'Age of the oldest revision that is wanted and not applied'),
     frozen: metrics.gauge('brokkr_agent_frozen', '1 while the broker refuses the key and nothing is written'),
@@ -40,3 +45,6 @@ export function agentMetrics(metrics: Metrics) {
     unsaved: metrics.gauge('brokkr_agent_manifest_unsaved', 'Stacks whose manifest is too large to be kept in the cluster'),
   }
 }
+
+const ofEach = <T>(make: (operation: KubeOperation) => T): Record<KubeOperation, T> =>
+  Object.fromEntries(kubeOperations.map((operation) => [operation, make(operation)])) as Record<KubeOperation, T>

@@ -1,6 +1,5 @@
-import type { Dispatcher } from 'undici'
 import { expect, test } from 'vitest'
-import { Body } from './body.ts'
+import { Body, type Flow } from './body.ts'
 
 /** What the connection was told to do. */
 function connection() {
@@ -9,7 +8,7 @@ function connection() {
     pause: () => void told.push('pause'),
     resume: () => void told.push('resume'),
     abort: (reason: Error) => void told.push(`abort: ${reason.message}`),
-  } as unknown as Dispatcher.DispatchController
+  } satisfies Flow
   const body = new Body()
   body.onRequestStart(controller)
   body.onResponseStart(controller, 200, {})

@@ -1,6 +1,5 @@
 // A body without an end, taken in the portions in which it comes. Chunks are gathered as they arrive and handed over together; whoever is
 // slow to take them stops the connection.
-import type { Dispatcher } from 'undici'
 import type { Answer } from './answer-error.ts'
 
 /** So much is gathered before the server has to wait. */
@@ -13,7 +12,7 @@ export interface Flow {
   resume(): void
 }
 
-export class Body implements Dispatcher.DispatchHandler {
+export class Body {
   readonly head: Promise<{ status: number; headers: Answer['headers'] }>
   readonly #head = Promise.withResolvers<{ status: number; headers: Answer['headers'] }>()
   #flow: Flow | undefined

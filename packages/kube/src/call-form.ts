@@ -2,15 +2,32 @@
 import { type Answer, notTheApiServer } from './answer-error.ts'
 import { isFields } from './fields.ts'
 import { decodeJson } from './json.ts'
-import type { DeleteOptions, WriteOptions, Written } from './kube.ts'
+import type { ApplyOptions, DeleteOptions, WriteOptions, Written } from './kube.ts'
 import type { Kind, KubeObject } from './object.ts'
-import type { Query } from './paths.ts'
+import { type Query, withQuery } from './paths.ts'
 
 export const writeQuery = (options: WriteOptions): Query => ({
   fieldManager: options.fieldManager,
   dryRun: options.dryRun ? 'All' : undefined,
   fieldValidation: options.fieldValidation,
 })
+
+/** A set is applied by thousands of calls with the same few queries. */
+export function applyQueries(): (options: ApplyOptions) => string {
+  const known = new Map<string, string>()
+  return (options) => {
+    const { fieldManager, fieldValidation = '', dryRun = false, force = false } = options
+    const key = `${fieldManager} ${fieldValidation} ${dryRun} ${force}`
+    const before = known.get(key)
+    if (before !== undefined) return before
+    const query = withQuery('', { ...writeQuery(options), force: force || undefined })
+    if (known.size >= QUERIES_MAX) known.clear()
+    known.set(key, query)
+    return query
+  }
+}
+
+const QUERIES_MAX = 32
 
 export function deleteBody(options: DeleteOptions): object {
   const { uid, resourceVersion } = options
@@ -42,8 +59,6 @@ function parseOrUndefined(text: string): unknown {
 
 /** What a trial would make is read out of the answer only if somebody asks for it, which mostly nobody does. */
 export function writtenOf(answer: Answer, kind: Kind, { tookMs, isTrial }: { tookMs: number; isTrial: boolean }): Written {
-  const date = Date.parse(String(answer.headers['date'] ?? ''))
-  const warning = answer.headers['warning'] ?? []
   const created = answer.status === 201
   let object = isTrial && created ? undefined : objectOf(answer, kind)
   return {
@@ -52,7 +67,15 @@ export function writtenOf(answer: Answer, kind: Kind, { tookMs, isTrial }: { too
     },
     tookMs,
     created,
-    serverTimeMs: Number.isNaN(date) ? undefined : date,
-    warnings: (Array.isArray(warning) ? warning : [warning]).map((text) => text.match(/^299 \S+ "(.*)"$/)?.[1] ?? text),
+    get serverTimeMs() {
+      const date = Date.parse(String(answer.headers['date'] ?? ''))
+      return Number.isNaN(date) ? undefined : date
+    },
+    warnings: warningsOf(answer.headers['warning']),
   }
+}
+
+function warningsOf(warning: string | string[] | undefined): string[] {
+  if (warning === undefined) return []
+  return (Array.isArray(warning) ? warning : [warning]).map((text) => text.match(/^299 \S+ "(.*)"$/)?.[1] ?? text)
 }

@@ -4,7 +4,7 @@ import { systemClock } from '@brokkr/runtime/clock.ts'
 import type { Answer } from './answer-error.ts'
 import { hasReason } from './api-error.ts'
 import { builtInResource, type CollectionResource } from './built-in-kinds.ts'
-import { deleteBody, objectOf, writeQuery, writtenOf } from './call-form.ts'
+import { applyQueries, deleteBody, objectOf, writeQuery, writtenOf } from './call-form.ts'
 import { createCredentials } from './credentials.ts'
 import { createDiscovery, type Discovery } from './discovery.ts'
 import { createGate, type Gate, type GateLimits } from './gate.ts'
@@ -14,7 +14,6 @@ import type { KubeConfig } from './kube-config.ts'
 import { listPages } from './list.ts'
 import { streamList } from './list-stream.ts'
 import type { Kind } from './object.ts'
-import { refOf } from './object.ts'
 import { collectionPath, objectPath, withQuery } from './paths.ts'
 import { createTransport, errorOfSend, type OpenAnswer, type Send, type Transport } from './transport.ts'
 import { watchEvents } from './watch.ts'
@@ -88,6 +87,7 @@ const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v
 
 function kubeOn(parts: Parts, defaults: CallOptions): Kube {
   const { transport, discovery, clock } = parts
+  const applyQuery = applyQueries()
   const resolve = (kind: Kind, options: CallOptions) => discovery.resolve(kind, options.signal ?? defaults.signal)
   const send = (request: Omit<Send, keyof CallOptions>, options: CallOptions): Promise<Answer> =>
     transport.send({ ...request, ...callOf(defaults, options) })
@@ -173,13 +173,11 @@ function kubeOn(parts: Parts, defaults: CallOptions): Kube {
       )
     },
     async apply(object, options) {
-      const path = objectPath(await resolve(object, options), refOf(object), options.subresource)
-      const query = { ...writeQuery(options), force: options.force ? true : undefined }
+      // Mostly known, and waiting for what is known would cost every call of a large set a turn.
+      const resource = discovery.known(object) ?? (await resolve(object, options))
+      const path = objectPath(resource, object.metadata, options.subresource) + applyQuery(options)
       const startedMs = clock.monotonicMs()
-      const answer = await send(
-        { method: 'PATCH', path: withQuery(path, query), body: encodeJson(object), contentType: APPLY_TYPE },
-        options,
-      )
+      const answer = await send({ method: 'PATCH', path, body: encodeJson(object), contentType: APPLY_TYPE }, options)
       return writtenOf(answer, object, { tookMs: clock.monotonicMs() - startedMs, isTrial: options.dryRun === true })
     },
     async delete(ref, options = {}) {

@@ -2,23 +2,25 @@
 // running watches keep theirs until they end by themselves.
 import { createSecureContext } from 'node:tls'
 import type { Clock } from '@brokkr/runtime/clock.ts'
-import Agent from 'undici/lib/dispatcher/agent.js'
 import { KubeError } from './api-error.ts'
+import { type CallConnections, createCallConnections } from './call-connections.ts'
 import type { Credentials, TlsFacts } from './credentials.ts'
 import type { KubeConfig } from './kube-config.ts'
 import { createStreamConnections, type StreamConnections } from './stream-connections.ts'
 
 /** Calls have connections of their own, because they are read differently. */
 export interface Agents {
-  calls: Agent
+  calls: CallConnections
   streams: StreamConnections
 }
 
 export interface Connections {
   agents(): Promise<Agents>
+  /** Undefined: something has to be looked at first. */
+  agentsNow(): Agents | undefined
   /** The next request looks at the TLS material again, however recently that was done. */
   recheck(): void
-  close(): Promise<void>
+  close(): void
 }
 
 const CHECK_EVERY_MS = 5_000
@@ -40,9 +42,14 @@ export function createConnections(deps: { config: KubeConfig; credentials: Crede
     return agents
   }
 
+  const agentsNow = (): Agents | undefined =>
+    current && !closed && deps.clock.monotonicMs() - checkedAtMs < CHECK_EVERY_MS ? current.agents : undefined
+
   return {
+    agentsNow,
     agents() {
-      if (current && !closed && deps.clock.monotonicMs() - checkedAtMs < CHECK_EVERY_MS) return Promise.resolve(current.agents)
+      const now = agentsNow()
+      if (now) return Promise.resolve(now)
       // One check for all who come at once: a second agent made beside the first would close it under a request.
       checking ??= check().finally(() => {
         checking = undefined
@@ -52,17 +59,17 @@ export function createConnections(deps: { config: KubeConfig; credentials: Crede
     recheck() {
       checkedAtMs = Number.NEGATIVE_INFINITY
     },
-    async close() {
+    close() {
       closed = true
       current?.agents.streams.destroy()
-      await current?.agents.calls.destroy()
+      current?.agents.calls.destroy(new KubeError(`${deps.config.server}: the client is closed`, { reason: 'Unreachable' }))
     },
   }
 }
 
 /** What is under way on them goes on. */
 function leave({ calls, streams }: Agents): void {
-  calls.close().catch(() => undefined)
+  calls.close()
   streams.close()
 }
 
@@ -72,15 +79,5 @@ function newAgents(config: KubeConfig, facts: TlsFacts): Agents {
   // One for all of them: each connection would make and keep its own, which takes longer than the rest of opening it.
   const secure = config.server.startsWith('https:') ? { secureContext: createSecureContext(facts) } : {}
   const tls = { rejectUnauthorized: true, ...secure, ...(config.tlsServerName ? { servername: config.tlsServerName } : {}) }
-  const options = {
-    allowH2: false,
-    pipelining: 1,
-    // Below the API server's own idle limit of 90 s, so that we rarely meet a connection that it is closing.
-    keepAliveTimeout: 30_000,
-    keepAliveMaxTimeout: 60_000,
-  }
-  return {
-    calls: new Agent({ ...options, connect: { timeout: 10_000, keepAlive: true, keepAliveInitialDelay: 15_000, ...tls } }),
-    streams: createStreamConnections(config.server, tls),
-  }
+  return { calls: createCallConnections(config.server, tls), streams: createStreamConnections(config.server, tls) }
 }

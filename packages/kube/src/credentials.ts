@@ -17,6 +17,8 @@ export interface TlsFacts {
 export interface Credentials {
   /** The bearer token of the next request; undefined when a certificate or nothing signs in. */
   token(): Promise<string | undefined>
+  /** The same where it is at hand; undefined: it must be looked at first. */
+  tokenNow(): { readonly token: string | undefined } | undefined
   tls(): Promise<TlsFacts>
   /** After a 401: reads everything anew, at most once per `renewEveryMs`. True when it is another credential now. */
   renew(): Promise<boolean>
@@ -45,6 +47,18 @@ export function createCredentials(deps: CredentialDeps, config: KubeConfig): Cre
     if (!source) return undefined
     if (source.kind === 'value') return source.value
     return source.kind === 'file' ? (await files.read(source.path)).trim() : (await exec.read()).token
+  }
+
+  function tokenNow(): { token: string | undefined } | undefined {
+    const source = config.token
+    if (!source) return { token: undefined }
+    if (source.kind === 'value') return { token: source.value }
+    if (source.kind === 'file') {
+      const text = files.now(source.path)
+      return text === undefined ? undefined : { token: text.trim() }
+    }
+    const held = exec.now()
+    return held && { token: held.token }
   }
 
   async function tls(): Promise<TlsFacts> {
@@ -76,23 +90,32 @@ export function createCredentials(deps: CredentialDeps, config: KubeConfig): Cre
       : 'The client certificate was refused'
   }
 
-  return { token, tls, renew, explain }
+  return { token, tokenNow, tls, renew, explain }
 }
 
 /** Small files, read again after a few seconds: the kubelet swaps them by renaming, which no watch reports reliably. */
-function createFileReader(clock: Clock): { read(path: string): Promise<string>; forget(): void } {
-  const cache = new Map<string, { text: Promise<string>; atMs: number }>()
+function createFileReader(clock: Clock): { read(path: string): Promise<string>; now(path: string): string | undefined; forget(): void } {
+  const cache = new Map<string, { text: Promise<string>; atMs: number; now?: string }>()
+  const isFresh = ({ atMs }: { atMs: number }): boolean => clock.monotonicMs() - atMs < FILE_AGE_MS
   return {
+    now(path) {
+      const known = cache.get(path)
+      return known && isFresh(known) ? known.now : undefined
+    },
     read(path) {
       const known = cache.get(path)
-      if (known && clock.monotonicMs() - known.atMs < FILE_AGE_MS) return known.text
+      if (known && isFresh(known)) return known.text
       const text = readFile(path, 'utf8').catch((cause: NodeJS.ErrnoException) => {
         // A moment without the file while it is being swapped must not stop us: what we have still counts.
         if (known) return known.text
         throw new KubeError(`credential file ${path} cannot be read: ${cause.code}`, { reason: 'BadCredential', cause })
       })
-      cache.set(path, { text, atMs: clock.monotonicMs() })
-      text.catch(() => cache.delete(path))
+      const entry: { text: Promise<string>; atMs: number; now?: string } = { text, atMs: clock.monotonicMs() }
+      cache.set(path, entry)
+      text.then(
+        (now) => (entry.now = now),
+        () => cache.delete(path),
+      )
       return text
     },
     forget: () => {
@@ -101,14 +124,24 @@ function createFileReader(clock: Clock): { read(path: string): Promise<string>; 
   }
 }
 
-function createExecReader(deps: CredentialDeps, config: KubeConfig): { read(): Promise<ExecCredential>; forget(): void } {
+function createExecReader(
+  deps: CredentialDeps,
+  config: KubeConfig,
+): {
+  read(): Promise<ExecCredential>
+  now(): ExecCredential | undefined
+  forget(): void
+} {
   let known: ExecCredential | undefined
   let running: Promise<ExecCredential> | undefined
   const plugin = config.token?.kind === 'exec' ? config.token : undefined
+  const now = (): ExecCredential | undefined => (known && known.expiresAtMs - EXEC_EARLY_MS > deps.clock.now() ? known : undefined)
   return {
+    now,
     async read() {
       if (!plugin) throw new KubeError('no credential plugin is configured', { reason: 'BadCredential' })
-      if (known && known.expiresAtMs - EXEC_EARLY_MS > deps.clock.now()) return known
+      const held = now()
+      if (held) return held
       // One run serves everybody who waits: a plugin may open a browser or count against a quota.
       running ??= runExecPlugin(plugin, { env: deps.env, cluster: clusterInfoOf(config), timeoutMs: EXEC_TIMEOUT_MS }).finally(() => {
         running = undefined

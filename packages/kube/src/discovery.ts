@@ -12,6 +12,8 @@ import type { Transport } from './transport.ts'
 export interface Discovery {
   /** The resource of a kind; looked up anew once when it is not known. Throws UnknownKind, or DiscoveryFailed when its group is down. */
   resolve(kind: Kind, signal?: AbortSignal): Promise<Resource>
+  /** The same where it is known already; undefined: it has to be looked up. */
+  known(kind: Kind): Resource | undefined
   /** The preferred version of a kind, for inventories that name none. */
   resolveGroupKind(kind: GroupKind, signal?: AbortSignal): Promise<Resource>
   /** Everything served, most preferred version first within a kind. */
@@ -106,6 +108,7 @@ export function createDiscovery(deps: { transport: Transport; clock: Clock }): D
   }
 
   return {
+    known: (kind) => (kind.apiVersion.includes('/') ? groups : core).known?.byKind.get(`${kind.apiVersion}|${kind.kind}`),
     resolve: (kind, signal) =>
       find(
         (from) => from.byKind.get(`${kind.apiVersion}|${kind.kind}`),

@@ -1,8 +1,16 @@
-// One request and its whole answer, gathered as it arrives. No stream and no signal of its own is made for it: most calls are small,
-// and there are many of them.
-import type { Dispatcher } from 'undici'
+// One request and its whole answer. No stream and no signal of its own is made for it: most calls are small, and there are many of them.
 import type { Answer } from './answer-error.ts'
+import { AnswerReader } from './http-answer.ts'
 import { BadPacking, isPacked, unpack } from './unpack.ts'
+
+/** What leaves, as it stands on the wire. */
+export interface CallText {
+  /** The first line and all headers but the length of the body. */
+  readonly head: string
+  readonly body: string | Uint8Array | undefined
+  /** Called right before the bytes leave; a throw keeps them here. */
+  readonly guard: (() => void) | undefined
+}
 
 export interface ExchangeLimits {
   timeoutMs: number
@@ -14,90 +22,115 @@ export interface ExchangeLimits {
   signal: AbortSignal | undefined
 }
 
+/** Where an exchange takes place. */
+export interface Line {
+  /** Asks for a connection; it calls `begin`, or `fail` where there is none. */
+  carry(exchange: Exchange): void
+}
+
 export interface Exchanges {
-  send(agent: Dispatcher, request: Dispatcher.DispatchOptions, limits: ExchangeLimits): Promise<Answer>
+  send(line: Line, call: CallText, limits: ExchangeLimits): Promise<Answer>
 }
 
 /** `ending` gives up whatever is under way. */
 export function createExchanges(ending: AbortSignal): Exchanges {
   const open = new Set<Exchange>()
-  ending.addEventListener('abort', () => open.forEach((exchange) => exchange.giveUp(ending.reason as Error)), { once: true })
+  ending.addEventListener('abort', () => open.forEach((exchange) => exchange.fail(ending.reason as Error)), { once: true })
   return {
-    send(agent, request, limits) {
-      const exchange = new Exchange(limits)
-      open.add(exchange)
-      if (ending.aborted) exchange.giveUp(ending.reason as Error)
-      else agent.dispatch(request, exchange)
-      return exchange.answer.finally(() => open.delete(exchange))
+    send(line, call, limits) {
+      const exchange = new Exchange(call, limits, open)
+      if (ending.aborted) exchange.fail(ending.reason as Error)
+      else if (!exchange.isOver) line.carry(exchange)
+      return exchange.answer
     },
   }
 }
 
-class Exchange implements Dispatcher.DispatchHandler {
+export class Exchange {
   readonly answer: Promise<Answer>
+  readonly call: CallText
+  isOver = false
+  readonly #open: Set<Exchange>
   readonly #limits: ExchangeLimits
   readonly #resolve: (answer: Answer) => void
   readonly #reject: (reason: Error) => void
   readonly #timer: NodeJS.Timeout
-  readonly #abort = (): void => this.giveUp(this.#limits.signal?.reason as Error)
-  readonly #chunks: Buffer[] = []
-  #bytes = 0
-  #status = 0
-  #headers: Answer['headers'] = {}
-  #controller: Dispatcher.DispatchController | undefined
-  #failure: Error | undefined
+  readonly #reader = new AnswerReader()
+  #onAbort: (() => void) | undefined
+  /** Takes the connection along. */
+  #drop: ((reason: Error) => void) | undefined
 
-  constructor(limits: ExchangeLimits) {
+  constructor(call: CallText, limits: ExchangeLimits, open: Set<Exchange>) {
     const { promise, resolve, reject } = Promise.withResolvers<Answer>()
     this.answer = promise
+    this.call = call
+    this.#open = open
     this.#limits = limits
     this.#resolve = resolve
     this.#reject = reject
-    this.#timer = setTimeout(() => this.giveUp(limits.timedOut()), limits.timeoutMs)
-    if (limits.signal?.aborted) this.giveUp(limits.signal.reason as Error)
-    else limits.signal?.addEventListener('abort', this.#abort, { once: true })
-  }
-
-  /** Takes the connection with it, because nobody knows how much is still to come; what has not left yet never leaves. */
-  giveUp(reason: Error): void {
-    this.#failure ??= reason
-    this.#controller?.abort(reason)
-    this.#end(() => this.#reject(reason))
-  }
-
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller
-    if (this.#failure) controller.abort(this.#failure)
-  }
-
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: Answer['headers']): void {
-    this.#status = status
-    this.#headers = headers
-  }
-
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#bytes += chunk.length
-    if (this.#bytes > this.#limits.bytesMax) this.giveUp(this.#limits.tooLarge())
-    else this.#chunks.push(chunk)
-  }
-
-  onResponseEnd(): void {
-    const [first] = this.#chunks
-    const bytes = this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks, this.#bytes)
-    try {
-      const text = isPacked(this.#headers) ? this.#unpack(bytes) : bytes.toString('utf8')
-      this.#end(() => this.#resolve({ status: this.#status, headers: this.#headers, text }))
-    } catch (error) {
-      this.#end(() => this.#reject(error as Error))
+    open.add(this)
+    this.#timer = setTimeout(() => this.fail(limits.timedOut()), limits.timeoutMs)
+    const { signal } = limits
+    if (signal?.aborted) this.fail(signal.reason as Error)
+    else if (signal) {
+      this.#onAbort = () => this.fail(signal.reason as Error)
+      signal.addEventListener('abort', this.#onAbort, { once: true })
     }
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#end(() => this.#reject(error))
+  /** It has a connection now, which `drop` gives up. */
+  begin(drop: (reason: Error) => void): void {
+    this.#drop = drop
+  }
+
+  /** What came over its connection; true: that was all of it. The bytes are read at once. */
+  take(bytes: Buffer): boolean {
+    try {
+      const isWhole = this.#reader.push(bytes)
+      if (this.#reader.bytes > this.#limits.bytesMax) throw this.#limits.tooLarge()
+      if (isWhole) this.#complete()
+      return isWhole
+    } catch (error) {
+      this.fail(error as Error)
+      return false
+    }
+  }
+
+  /** The connection has ended; true: and with it the answer. */
+  ended(): boolean {
+    if (!this.#reader.end()) return false
+    this.#complete()
+    return true
+  }
+
+  /** Another call may follow on its connection. */
+  get isKept(): boolean {
+    return this.#reader.isKept
+  }
+
+  /** Takes the connection with it, because nobody knows how much is still to come; what has not left yet never leaves. */
+  fail(reason: Error): void {
+    if (this.isOver) return
+    this.#end()
+    this.#reject(reason)
+    this.#drop?.(reason)
+  }
+
+  #complete(): void {
+    const { status, headers } = this.#reader
+    try {
+      const text = this.#text(this.#reader.body())
+      this.#end()
+      this.#resolve({ status, headers, text })
+    } catch (error) {
+      this.#end()
+      this.#reject(error as Error)
+    }
   }
 
   /** The bound holds for what comes out as well. */
-  #unpack(bytes: Buffer): string {
+  #text(bytes: Buffer): string {
+    if (!isPacked(this.#reader.headers)) return bytes.toString('utf8')
     try {
       return unpack(bytes, this.#limits.bytesMax).toString('utf8')
     } catch (error) {
@@ -106,9 +139,10 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   /** Whatever comes first is the end of it. */
-  #end(settle: () => void): void {
+  #end(): void {
+    this.isOver = true
+    this.#open.delete(this)
     clearTimeout(this.#timer)
-    this.#limits.signal?.removeEventListener('abort', this.#abort)
-    settle()
+    if (this.#onAbort) this.#limits.signal?.removeEventListener('abort', this.#onAbort)
   }
 }

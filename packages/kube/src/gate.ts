@@ -12,6 +12,8 @@ export interface GateLimits {
 export interface Gate {
   /** Waits for a place. The function it gives leaves the place, and does so once however often it is called. */
   enter(signal?: AbortSignal): Promise<() => void>
+  /** The same where nobody has to wait; undefined: somebody has. */
+  enterNow(): (() => void) | undefined
   set(limits: Partial<GateLimits>): void
   readonly active: number
   readonly waiting: number
@@ -64,6 +66,11 @@ export function createGate(deps: { clock: Clock }, initial: GateLimits): Gate {
   }
 
   return {
+    enterNow() {
+      if (queue.size > 0 || active >= limits.inFlight || !takeToken()) return undefined
+      active++
+      return leave()
+    },
     enter(signal) {
       if (signal?.aborted) return Promise.reject(signal.reason as Error)
       const { promise, resolve, reject } = Promise.withResolvers<() => void>()

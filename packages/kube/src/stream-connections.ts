@@ -1,6 +1,5 @@
-// The connections of lists and watches, by Node's own HTTP client. undici's parser is WebAssembly: its first answer starts the optimising
-// compiler, which takes 45 ms of CPU where a list, the server that writes it and its decoder want every core there is. For many small
-// calls undici is the faster one by far.
+// The connections of lists and watches, by Node's own HTTP client: their answers are read as they come, and there are few of them. Calls
+// with a whole answer each have connections of their own (call-connections.ts).
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'

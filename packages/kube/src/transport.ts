@@ -1,14 +1,14 @@
 // HTTP to one API server: connections kept alive, credentials put on, answers bounded, every failure a KubeError. It repeats nothing,
 // but for one 401 after which the credential turned out to be renewed.
 import type { Clock } from '@brokkr/runtime/clock.ts'
-import type { Dispatcher } from 'undici'
 import { type Answer, errorOfAnswer } from './answer-error.ts'
 import { KubeError } from './api-error.ts'
 import { Body } from './body.ts'
+import { firstLine, headerLines, KnownLines } from './call-text.ts'
 import { type Agents, createConnections } from './connections.ts'
 import type { Credentials } from './credentials.ts'
 import { type Deadline, startDeadline } from './deadline.ts'
-import { createExchanges } from './exchange.ts'
+import { type CallText, createExchanges } from './exchange.ts'
 import type { Gate } from './gate.ts'
 import type { Impersonation, KubeConfig } from './kube-config.ts'
 import type { StreamCall } from './stream-connections.ts'
@@ -63,31 +63,42 @@ export interface TransportDeps {
 }
 
 export function createTransport(deps: TransportDeps, options: TransportOptions): Transport {
-  const { origin, pathname } = new URL(deps.config.server)
+  const { origin, host, pathname } = new URL(deps.config.server)
   const prefix = pathname === '/' ? '' : pathname
   const connections = createConnections(deps)
   const exchanges = createExchanges(deps.signal)
+  const known = new KnownLines()
+
+  /** Both are mostly at hand, and waiting for what is there costs every call a turn. */
+  async function prepare(): Promise<Prepared> {
+    const [agents, token] = await Promise.all([connections.agents(), deps.credentials.token()])
+    return { agents, token }
+  }
+
+  function atHand(): Prepared | undefined {
+    const agents = connections.agentsNow()
+    const held = agents && deps.credentials.tokenNow()
+    return agents && held && { agents, token: held.token }
+  }
 
   /** Everything that is known before the bytes leave. */
-  async function prepare(request: Send): Promise<{ agents: Agents; call: StreamCall & Dispatcher.DispatchOptions }> {
-    const [agents, token] = await Promise.all([connections.agents(), deps.credentials.token()])
-    request.guard?.()
-    const call = {
-      origin,
-      path: prefix + request.path,
-      method: request.method,
-      headers: headersOf(request, options.userAgent, token, request.as ?? deps.config.as),
-      body: request.body ?? null,
-      headersTimeout: 0,
-      bodyTimeout: 0,
-    }
-    return { agents, call }
+  function callOf(request: Send, token: string | undefined): StreamCall {
+    const headers = headersOf(request, options.userAgent, token, request.as ?? deps.config.as)
+    return { origin, path: prefix + request.path, method: request.method, headers }
+  }
+
+  function textOf(request: Send, token: string | undefined): CallText {
+    const { accept = '', contentType = '', as, body, guard } = request
+    const headers = () => ({ host, ...headersOf(request, options.userAgent, token, as ?? deps.config.as) })
+    const isUsual = as === undefined && request.headers === undefined
+    const lines = isUsual ? known.of(`${accept}\n${contentType}\n${body === undefined}\n${token}`, headers) : headerLines(headers())
+    return { head: firstLine(request.method, prefix + request.path) + lines, body, guard }
   }
 
   const what = (request: Send): string => `${request.method} ${deps.config.server}${request.path.split('?')[0]}`
 
   async function send(request: Send): Promise<Answer> {
-    const leave = request.urgent ? () => undefined : await deps.gate.enter(request.signal)
+    const leave = request.urgent ? () => undefined : (deps.gate.enterNow() ?? (await deps.gate.enter(request.signal)))
     try {
       const answer = await exchange(request)
       const isRenewed = answer.status === 401 && (await deps.credentials.renew())
@@ -102,9 +113,9 @@ export function createTransport(deps: TransportDeps, options: TransportOptions):
   }
 
   async function exchange(request: Send): Promise<Answer> {
-    const { agents, call } = await prepare(request)
+    const { agents, token } = atHand() ?? (await prepare())
     const timeoutMs = request.timeoutMs ?? options.timeoutMs
-    return exchanges.send(agents.calls, call, {
+    return exchanges.send(agents.calls, textOf(request, token), {
       timeoutMs,
       bytesMax: options.answerBytesMax,
       signal: request.signal,
@@ -149,7 +160,9 @@ export function createTransport(deps: TransportDeps, options: TransportOptions):
   }
 
   async function begin(request: Send, deadline: Deadline): Promise<Begun> {
-    const { agents, call } = await prepare(request)
+    const { agents, token } = await prepare()
+    request.guard?.()
+    const call = callOf(request, token)
     const body = new Body()
     const abort = (): void => body.close(deadline.timedOut ? timedOut(request, deadline) : (deadline.signal.reason as Error))
     if (deadline.signal.aborted) abort()
@@ -171,10 +184,15 @@ export function createTransport(deps: TransportDeps, options: TransportOptions):
   const timedOut = (request: Send, deadline: Deadline): KubeError =>
     new KubeError(`${what(request)}: ${(deadline.signal.reason as Error).message}`, { reason: 'TimedOut' })
 
-  return { send, open, close: () => connections.close() }
+  return { send, open, close: async () => connections.close() }
 }
 
 type Begun = Omit<OpenAnswer, 'close'>
+
+interface Prepared {
+  readonly agents: Agents
+  readonly token: string | undefined
+}
 
 function closeBody(body: Body, deadline: Deadline): void {
   deadline.clear()

@@ -12,9 +12,9 @@ import { EARLIER_MANAGERS, FIELD_MANAGER, HASH_ANNOTATION, PRUNE, REPLACE } from
 export type Step =
   /** `isGone`: it stood there while this revision was in force, so another hand took it away. */
   | { readonly do: 'create'; readonly desired: DesiredObject; readonly item: ApplyItem; readonly isGone: boolean }
-  | WriteStep<'update'>
+  | (WriteStep<'update'> & { readonly uid: string | undefined })
   /** What we wanted before, but another hand may have changed it: a dry run tells. */
-  | WriteStep<'verify'>
+  | VerifyStep
   | { readonly do: 'unchanged'; readonly desired: DesiredObject; readonly uid: string | undefined }
   /** It is on its way out by another hand; what we would write now goes with it. */
   | { readonly do: 'hold'; readonly desired: DesiredObject; readonly uid: string | undefined; readonly reason: 'terminating' }
@@ -22,11 +22,11 @@ interface WriteStep<Do extends string> {
   readonly do: Do
   readonly desired: DesiredObject
   readonly item: ApplyItem
-  readonly live: KubeObject
   /** Fields that are others' to set and that we still own: let go before anything is applied, or the apply would delete them. */
   readonly release: readonly Path[]
 }
-export type VerifyStep = WriteStep<'verify'>
+/** The only one that keeps what stands: it is much, and a large set takes its time. */
+export type VerifyStep = WriteStep<'verify'> & { readonly live: KubeObject }
 /** The steps that may send something. */
 export const isWritten = (step: Step): step is Extract<Step, { do: 'create' | 'update' | 'verify' }> =>
   step.do === 'create' || step.do === 'update' || step.do === 'verify'
@@ -90,7 +90,7 @@ function stepOf(desired: DesiredObject, live: KubeObject | undefined, member: Me
   // Lists are walked by what the manifest says stands in them: the metadata at hand does not tell.
   const release = heldPaths({ ...desired.uncut, metadata: live.metadata }, [FIELD_MANAGER, ...EARLIER_MANAGERS], desired.ignored)
   const isWanted = input.isInForce || live.metadata.annotations?.[HASH_ANNOTATION] === desired.hash
-  return { do: isWanted ? 'verify' : 'update', desired, item, live, release }
+  return isWanted ? { do: 'verify', desired, item, live, release } : { do: 'update', desired, item, uid, release }
 }
 
 /** How an object that stands and is ours is written. */
