@@ -18,6 +18,9 @@ export interface ApplyItem {
   expect?: 'absent' | undefined
   /** A change of an immutable field is carried out by delete and create. Never for kinds that hold data. */
   replace?: boolean | undefined
+  /** What stands was seen to differ from the object in this version, so that a trial only has to pass: its answer is not read. `migrate`:
+   *  an older manager of ours still holds fields of it. */
+  differs?: { resourceVersion: string | undefined; migrate: boolean } | undefined
 }
 
 export type ApplyAction = 'created' | 'configured' | 'unchanged' | 'skipped' | 'failed'
@@ -79,6 +82,10 @@ export async function tryObject(deps: ApplyDeps, item: ApplyItem, rules: WriteRu
     // A trial writes nothing, so whatever it meets was there before: whose it is, the caller must find out.
     if (item.expect === 'absent' && !written.created) return { found: 'failure', failure: foreign(item) }
     if (written.created) return { found: 'change', seen: { ...unseen, warnings: written.warnings }, migrate: false }
+    if (item.differs) {
+      const { resourceVersion, migrate } = item.differs
+      return { found: 'change', seen: { created: false, uid: undefined, resourceVersion, warnings: written.warnings }, migrate }
+    }
     const migrate = hasManager(written.object, rules.migrateFrom ?? [])
     return { found: migrate || mayHaveChanged(written, rules.fieldManager) ? 'change' : 'unchanged', seen: seenOf(written), migrate }
   } catch (error) {

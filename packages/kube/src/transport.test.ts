@@ -33,13 +33,19 @@ const folder = async () => {
   return dir
 }
 
-test('a server that answers HTML is told from an API server, for one object, a list and a watch', async () => {
+test('a server that answers HTML is told from an API server, for a dry run, one object, a list and a watch', async () => {
   const { config } = await strangeServer((_request, response) => {
     response.writeHead(200, { 'content-type': 'text/html' })
     response.end('<html>Sign in</html>')
   })
   const kube = open(config)
-  for (const error of [await errorOf(kube.get(REF)), await errorOf(kube.list(KIND)), await errorOf(drain(kube.watch(KIND)))]) {
+  const apply = kube.apply(MAP, { fieldManager: 'm', dryRun: true })
+  for (const error of [
+    await errorOf(apply),
+    await errorOf(kube.get(REF)),
+    await errorOf(kube.list(KIND)),
+    await errorOf(drain(kube.watch(KIND))),
+  ]) {
     expect(error.reason).toBe('BadAnswer')
     expect(error.message).toContain('a proxy or a login page')
   }

@@ -2,6 +2,7 @@
 // A member whose hash is the one we left on it, untouched by others, needs no request at all.
 import type { ApplyItem } from '@brokkr/kube/apply-object.ts'
 import type { Member } from '@brokkr/kube/applyset.ts'
+import { hasManager } from '@brokkr/kube/managed-fields.ts'
 import { hasLabels, identityKey, identityOf, isTerminating, type KubeObject } from '@brokkr/kube/object.ts'
 import { indexMembers, judgePrune, type KeepReason } from '@brokkr/kube/prune.ts'
 import { heldPaths } from '@brokkr/kube/release-fields.ts'
@@ -87,10 +88,14 @@ function stepOf(desired: DesiredObject, live: KubeObject | undefined, member: Me
   if (isTerminating(live)) return { do: 'hold', desired, uid, reason: 'terminating' }
   if (isUntouched(desired, live, member, input)) return { do: 'unchanged', desired, uid }
   const item = updateItem(desired)
+  const managers = [FIELD_MANAGER, ...EARLIER_MANAGERS]
   // Lists are walked by what the manifest says stands in them: the metadata at hand does not tell.
-  const release = heldPaths({ ...desired.uncut, metadata: live.metadata }, [FIELD_MANAGER, ...EARLIER_MANAGERS], desired.ignored)
+  const release = heldPaths({ ...desired.uncut, metadata: live.metadata }, managers, desired.ignored)
   const isWanted = input.isInForce || live.metadata.annotations?.[HASH_ANNOTATION] === desired.hash
-  return isWanted ? { do: 'verify', desired, item, live, release } : { do: 'update', desired, item, uid, release }
+  if (isWanted) return { do: 'verify', desired, item, live, release }
+  // Another hash stands on it, which at least is going to change.
+  const differs = { resourceVersion: live.metadata.resourceVersion, migrate: hasManager(live, EARLIER_MANAGERS) }
+  return { do: 'update', desired, item: { ...item, differs }, uid, release }
 }
 
 /** How an object that stands and is ours is written. */
