@@ -16,15 +16,15 @@ begin
   execute format($create$
 create or replace function feed_object_insert() returns trigger language plpgsql as $body$
 declare
-  has_removed boolean;
+  is_special boolean;
 begin
-  select not new.is_deletion_marker and exists (select from %1$I.agent_stack_status r where r.stack_id = new.stack_id and r.phase = 'removed')
-    into has_removed from %1$I.stacks s
-    where s.id = new.stack_id and s.last_sequence = new.sequence_id and s.head_object_id = new.id
-      and s.sequence_xid = pg_current_xact_id() and s.sequence_xid = new.xid;
-  -- One question for what every submission passes: each further one costs it as much as a column.
-  if has_removed is not false then
-    if has_removed is null then
+  select new.xid <> s.sequence_xid
+      or not new.is_deletion_marker and exists (select from %1$I.agent_stack_status r where r.stack_id = new.stack_id and r.phase = 'removed')
+    into is_special from %1$I.stacks s
+    where s.id = new.stack_id and s.last_sequence = new.sequence_id and s.head_object_id = new.id and s.sequence_xid = pg_current_xact_id();
+  -- One question for what every submission passes: PostgreSQL makes each of them ready anew in every transaction.
+  if is_special is not false then
+    if is_special is null or new.xid <> pg_current_xact_id() then
       raise exception 'a deployment object must be the head of its stack and carry the number its transaction took from it' using errcode = 'BK003';
     end if;
     update %1$I.agent_stack_status s set phase = 'pending', code = 'applying', message = null

@@ -44,8 +44,9 @@ test('[S1] a revision is news to whoever read before it was committed, also wher
   await client.query('commit')
   const after = await now()
   expect(await since(before)).toMatchObject([revision(id)])
-  expect(during.inFlight).toHaveLength(1)
   const [row] = await since(during)
+  // Other databases of the server may have some under way too.
+  expect(during.inFlight).toContain(BigInt(row!.xid!))
   expect(row).toMatchObject(revision(id))
   expect(row!.age_seconds).toBeGreaterThan(0)
   expect(await since(after)).toEqual([])
