@@ -31,17 +31,17 @@ const submit = (yamlContent: string, expectedSequenceId?: number, broker = 0) =>
 test('two brokers under parallel load give each object its own number, in commit order, and lose none', async () => {
   const client = await databases[0]!.connect()
   // Number order is commit order: whenever somebody looks, all numbers up to the highest are there.
-  let isOver = false
+  const over = new AbortController()
   const looking = (async () => {
     const gaps: unknown[] = []
-    while (!isOver) {
+    while (!over.signal.aborted) {
       const { rows } = await client.query(`select count(*), max(sequence_id) from deployment_objects having count(*) <> max(sequence_id)`)
       gaps.push(...rows)
     }
     return gaps
   })()
   const made = await Promise.all(Array.from({ length: 200 }, (_, n) => submit(`n: ${n}`, undefined, n % 2)))
-  isOver = true
+  over.abort()
   expect(await looking).toEqual([])
   expect(made.map(({ sequence_id }) => sequence_id).toSorted((a, b) => a - b)).toEqual(Array.from({ length: 200 }, (_, n) => n + 1))
   const { rows } = await client.query<{ numbers: string; changes: string; deeds: string }>(
