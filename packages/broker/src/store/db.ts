@@ -38,8 +38,10 @@ export interface Database extends Sql {
 export function openDatabase(options: DatabaseOptions): Database {
   const config = connectionConfig(options)
   const pool = new pg.Pool({ ...config, max: options.poolSize, connectionTimeoutMillis: 10_000, idleTimeoutMillis: 60_000 })
-  // Without a listener a broken idle connection would end the process; the pool itself drops it and dials again.
+  // Without a listener a broken connection would end the process. One that is idle the pool drops by itself; one in use tells its query. From
+  // the first moment: the word that ends a session may come with the greeting, before whoever waits for the connection has it.
   pool.on('error', (error) => options.onIdleError?.(error))
+  pool.on('connect', (client) => client.on('error', ignore))
   const { observe } = options
   const line = createPoolLine(pool, observe)
   const share = createSharedTrips(line, observe)
@@ -104,7 +106,6 @@ async function runNamed(on: pg.ClientBase, named: Named, begins = false): Promis
 /** One statement on a connection of its own. */
 async function runAlone(line: PoolLine, run: (client: pg.ClientBase) => ReturnType<Sql['query']>): ReturnType<Sql['query']> {
   const client = await line.connect()
-  client.on('error', ignore)
   let broken: Error | undefined
   try {
     return await run(client)
@@ -112,7 +113,6 @@ async function runAlone(line: PoolLine, run: (client: pg.ClientBase) => ReturnTy
     broken = isOfServer(error) ? undefined : (error as Error)
     throw error
   } finally {
-    client.off('error', ignore)
     client.release(broken)
   }
 }
