@@ -15,9 +15,9 @@ const targets = await client.query<{ agent_id: string; stack_id: string }>('sele
 const stacksOf = Map.groupBy(targets.rows, ({ agent_id }) => agent_id)
 const followers = new Map<string, Set<ServerResponse>>()
 
-const load = `select d.id, d.stack_id, s.name as stack_name, s.last_sequence as rev, s.drift, d.sequence_id, d.yaml_checksum, d.yaml_bytes, d.yaml_sealed, d.is_deletion_marker, c.seq
-  from change_log c join stacks s on s.id = c.scope_id join deployment_objects d on d.id = s.head_object_id
-  where c.seq > $1 and c.scope_kind = 'stack' order by c.seq`
+const load = `select d.id, d.stack_id, s.name as stack_name, s.last_sequence as rev, s.drift, d.sequence_id, d.yaml_checksum, d.yaml_bytes, d.yaml_sealed, d.is_deletion_marker, c.xid
+  from deployment_objects c join stacks s on s.id = c.stack_id join deployment_objects d on d.id = s.head_object_id
+  where c.xid > $1::xid8 order by c.xid`
 interface Row {
   id: string
   stack_id: string
@@ -29,9 +29,9 @@ interface Row {
   yaml_bytes: number
   yaml_sealed: Buffer
   is_deletion_marker: boolean
-  seq: string
+  xid: string
 } // prettier-ignore
-let after = Number((await client.query<{ seq: string }>('select coalesce(max(seq), 0) as seq from change_log')).rows[0]!.seq)
+let after = (await client.query<{ xid: string }>('select pg_current_xact_id()::text as xid')).rows[0]!.xid
 let isReading = false
 let isWoken = false
 async function read(): Promise<void> {
@@ -42,7 +42,7 @@ async function read(): Promise<void> {
     isWoken = false
     const { rows } = await client.query<Row>({ name: 'load', text: load, values: [after] })
     for (const row of rows) {
-      after = Number(row.seq)
+      after = row.xid
       const yaml_content = seal.open(sealedYaml(row.id), row.yaml_sealed)
       const object = {
         id: row.id,

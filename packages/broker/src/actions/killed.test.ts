@@ -82,7 +82,7 @@ const left: Record<OneAction['action'], { readonly whole: Record<string, number>
       (select last_sequence from stacks where id = $1)::int as number,
       (select count(*) from stacks where id = $1 and head_object_id is not null)::int as heads,
       (select count(*) from audit_logs where action = 'deployment.created' and details->>'stack_id' = $1::text)::int as deeds,
-      (select count(*) from change_log where scope_kind = 'stack' and scope_id = $1)::int as changes,
+      (select count(*) from deployment_objects where stack_id = $1 and xid > '0')::int as changes,
       (select count(*) from webhook_deliveries where payload::json->'data'->>'stack_id' = $1::text)::int as told, $2::uuid is null as unused`,
   },
   retarget: {

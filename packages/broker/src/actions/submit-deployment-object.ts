@@ -1,4 +1,4 @@
-// Submits the next revision of a stack: number, row, head, audit in one transaction; a trigger writes the change row.
+// Submits the next revision of a stack: number, row, head, audit in one transaction; the revision is its own row of the feed.
 import { createHash } from 'node:crypto'
 import type { DeploymentObject } from '@brokkr/contract/deployment-object.ts'
 import { ApiError } from '@brokkr/contract/error.ts'

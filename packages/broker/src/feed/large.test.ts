@@ -1,5 +1,6 @@
 // Long transactions and large ones: a writer elsewhere that holds the oldest snapshot back, a batch larger than a page, a snapshot of
 // many pages while the world changes.
+import { randomUUID } from 'node:crypto'
 import { mapBounded } from '@brokkr/runtime/concurrency.ts'
 import { unique } from '@brokkr/testing/broker.ts'
 import { type FeedWorld, feedWorld } from '@brokkr/testing/feed-world.ts'
@@ -54,13 +55,18 @@ test('[S3] a write transaction in another database stays open: everything arrive
   await Promise.all([foreign.end(), writer.end()])
   stream.close()
 })
-const written = async () => (await world.sql<{ written: number }>('select count(*)::int as written from change_log'))[0]!
+const written = async () =>
+  (
+    await world.sql<{ written: number }>(
+      `select ((select count(*) from change_log) + (select count(*) from deployment_objects where xid > '0'))::int as written`,
+    )
+  )[0]!
 
 test('[S46] one transaction changes thousands of rows: read in one snapshot, no cursor inside, pings and other streams go on', async () => {
   const rows = size('S46.rows')
   const label = unique('l')
   const [busy, other] = [await world.agent([label]), await world.agent([unique('l')])]
-  const [watched, behind] = [await world.stack([label]), await world.stack([label])]
+  const [watched, behind, named] = [await world.stack([label]), await world.stack([label]), await world.stack([label])]
   const [busyStream, otherStream] = [await world.follow(busy), await world.follow(other)]
   await busyStream.frame('snapshot_end')
   await otherStream.frame('snapshot_end')
@@ -73,14 +79,25 @@ test('[S46] one transaction changes thousands of rows: read in one snapshot, no 
     [rows],
   )
   const { rows: last } = await writer.query<{ id: string }>(`${insertText} returning id`, [watched.id])
-  // Of this stack the last page alone says something.
-  const { rows: behindAll } = await writer.query<{ id: string }>(`${insertText} returning id`, [behind.id])
+  // More revisions than a page holds. Of this stack the very last row alone says something: within a transaction revisions come by id.
+  await writer.query(manyText, [world.tenant.generator.id])
+  const lastId = `ffffffff-ffff-4fff-bfff-${randomUUID().slice(-12)}`
+  const { rows: behindAll } = await writer.query<{ id: string }>(`${insertText.replace('gen_random_uuid()', '$2')} returning id`, [
+    behind.id,
+    lastId,
+  ])
+  // And of this one the last row of the log.
+  await writer.query('update stacks set name = $2, last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id() where id = $1', [
+    named.id,
+    unique('s'),
+  ])
   const bookmarksBefore = busyStream.frames.filter((frame) => frame.type === 'bookmark').length
   const beatsBefore = otherStream.frames.length
   await writer.query('commit')
   await writer.end()
   await busyStream.frame('put', (frame) => frame.object?.id === last[0]!.id)
   await busyStream.frame('put', (frame) => frame.object?.id === behindAll[0]!.id)
+  await busyStream.frame('put', (frame) => frame.stack_id === named.id && frame.rev === 1)
   // Both objects stem from one commit: a follower sees its end, never a state between.
   expect(busyStream.frames.some((frame) => frame.type === 'put' && frame.object?.id === first[0]!.id)).toBe(false)
   const at = busyStream.frames.findIndex((frame) => frame.type === 'put' && frame.object?.id === last[0]!.id)
@@ -151,5 +168,10 @@ test('[S10] thousands of stacks in pages: what is created, retargeted and delete
 }, 120_000)
 
 /** The number and the object in one statement, as the broker writes them; too large to be sent inline, so nothing is opened. */
+/** Stacks of nobody with a revision each. */
+const manyText = `with made as (
+    insert into stacks (id, name, generator_id, last_sequence, head_object_id)
+    select gen_random_uuid(), 'many-' || n, $1, 1, gen_random_uuid() from generate_series(1, 6000) n returning *)
+  insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind) select head_object_id, id, 1, '', 0, '', 'admin' from made`
 const insertText = `with taken as (update stacks set last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id(), head_object_id = gen_random_uuid() where id = $1 returning *)
   insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind) select head_object_id, id, last_sequence, '', 200000, '', 'admin' from taken`

@@ -249,12 +249,12 @@ async function readPaged(client: pg.Client, probes: { xmax: string; in_flight: s
   await client.query('begin isolation level repeatable read, read only')
   try {
     const rows: changeLog.ChangeRow[] = []
-    let after = { xid: 0n, seq: 0 }
+    let after = changeLog.beforeFirst
     for (;;) {
-      const read = readOf(await changeLog.page(sqlOn(client), { ...probes, after_xid: String(after.xid), after_seq: after.seq }))
+      const read = readOf(await changeLog.page(sqlOn(client), { ...probes, ...after }))
       rows.push(...read.rows)
-      for (const row of read.rows) if (row.xid > after.xid || (row.xid === after.xid && row.seq > after.seq)) after = row
       if (read.rows.length < changeLog.pollRowsMax) return { ...read, rows }
+      after = changeLog.pageEnd(read.rows.at(-1)!)
       await nextTurn()
     }
   } finally {

@@ -141,7 +141,7 @@ test('[S2] a submission that rolls back leaves a gap and stalls nobody', async (
   await stream.frame('put', (frame) => frame.object?.id === after.id)
   expect(stream.frames.some((frame) => frame.type === 'put' && frame.object?.id === open.objectId)).toBe(false)
   const client = await db.connect()
-  const { rows } = await client.query('select object_id from change_log where object_id = $1', [open.objectId])
+  const { rows } = await client.query('select id from deployment_objects where id = $1', [open.objectId])
   await client.end()
   expect(rows).toEqual([])
   stream.close()

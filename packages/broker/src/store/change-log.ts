@@ -1,5 +1,6 @@
-// Reading the feed: rows a snapshot cannot see, with the next snapshot, in one statement. The two probes are written as
-// two index look-ups: one range filtered by visibility would make a single long writer re-read all that followed it.
+// Reading the feed: rows a snapshot cannot see, with the next snapshot, in one statement: those of the log, and revisions, which are rows
+// of the feed themselves. The two probes are written as two index look-ups: one range filtered by visibility would make a single long
+// writer re-read all that followed it.
 import { z } from 'zod'
 import { count, rows, type Slots } from './sql.ts'
 import { stackOf } from './stack-of.ts'
@@ -22,7 +23,8 @@ const Row = z.object({
 export type PolledRow = z.output<typeof Row>
 /** One pointer of the feed. */
 export interface ChangeRow {
-  readonly seq: number
+  /** Null: a revision. */
+  readonly seq: number | null
   readonly xid: bigint
   readonly scope_kind: string
   readonly scope_id: string
@@ -34,39 +36,68 @@ export interface ChangeRow {
 }
 export const pollRowsMax = 5000
 
+/** Behind what is true of the whole read, which has no transaction: of each one the rows of the log, then its revisions. */
+const rowOrder = 'xid nulls first, seq nulls last, object_id'
+
 /** What is true of the read as a whole stands on its first row alone, before those of the log: some hundred letters that are the same for
  *  every change cost more than the change. */
 const readOf = (probed: string): string => `
   select pg_current_snapshot()::text as cursor, pg_is_in_recovery() as standby, f.epoch::text, f.boot::text, f.floor_xid::text,
-         null::bigint as seq, null as xid, null as scope_kind, null::uuid as scope_id, null as object_kind, null::uuid as object_id, null as op,
+         null::bigint as seq, null::xid8 as xid, null as scope_kind, null::uuid as scope_id, null as object_kind, null::uuid as object_id, null as op,
          null::float8 as age_seconds
   from feed_state f
   union all
-  select null, null, null, null, null, c.seq, c.xid::text, c.scope_kind, c.scope_id, c.object_kind, c.object_id, c.op,
+  select null, null, null, null, null, c.seq, c.xid, c.scope_kind, c.scope_id, c.object_kind, c.object_id, c.op,
          case when c.object_kind in ('canary', 'deployment_object') then date_part('epoch', clock_timestamp() - c.created_at) end
   from (${probed}) as c
-  order by seq nulls first`
+  order by ${rowOrder}`
+
+const fromLog = `select seq, xid, scope_kind, scope_id, object_kind, object_id, op, created_at from change_log`
+/** A revision is its own row of the feed. One that names a transaction which nobody has had yet came with a backup of another history. */
+const fromRevisions = `select null::bigint as seq, xid, 'stack' as scope_kind, stack_id as scope_id, 'deployment_object' as object_kind, id as object_id,
+      'insert' as op, created_at from deployment_objects`
+const isOurs = `xid < pg_snapshot_xmax(pg_current_snapshot())`
 
 /** Always returns a row, because the cursor moves even when nothing of ours did. As many rows as the limit, and that one, say "page it".
  *  Epoch and floor come along: whose history it is and whether the log still held everything is true of the very instant it was read. */
 export const poll = rows('change_log.poll', Row, (p: Slots<{ xmax: string; in_flight: string[] }>) =>
   readOf(`
-    (select * from change_log where xid >= ${p.xmax}::xid8 order by xid limit ${pollRowsMax + 1})
+    (${fromLog} where xid >= ${p.xmax}::xid8 order by xid limit ${pollRowsMax + 1})
     union all
-    (select * from change_log where xid = any(${p.in_flight}::xid8[]) order by xid limit ${pollRowsMax + 1})`),
+    (${fromLog} where xid = any(${p.in_flight}::xid8[]) order by xid limit ${pollRowsMax + 1})
+    union all
+    (${fromRevisions} where xid >= ${p.xmax}::xid8 and ${isOurs} order by xid limit ${pollRowsMax + 1})
+    union all
+    (${fromRevisions} where xid = any(${p.in_flight}::xid8[]) order by xid limit ${pollRowsMax + 1})`),
 )
 
-/** A page of a large batch, read inside one repeatable-read transaction so that all pages share its snapshot. What was in flight is older
- *  than all the rest, so the order of the key is that of the two probes one after the other. */
-export const page = rows('change_log.page', Row, (p: Slots<{ xmax: string; in_flight: string[]; after_xid: string; after_seq: number }>) =>
-  readOf(`
-    (select * from change_log where xid = any(${p.in_flight}::xid8[]) and (xid, seq) > (${p.after_xid}::xid8, ${p.after_seq}::bigint)
-      order by xid, seq limit ${pollRowsMax})
+/** The last row of a page; a revision comes behind all rows of the log that its transaction wrote. */
+export interface PageEnd {
+  readonly after_xid: string
+  readonly after_seq: string
+  readonly after_id: string
+}
+export const beforeFirst: PageEnd = { after_xid: '0', after_seq: '0', after_id: '00000000-0000-0000-0000-000000000000' }
+export const pageEnd = ({ seq, xid, object_id }: Pick<ChangeRow, 'seq' | 'xid' | 'object_id'>): PageEnd => ({
+  after_xid: String(xid),
+  after_seq: String(seq ?? 2n ** 63n - 1n),
+  after_id: seq === null && object_id !== null ? object_id : beforeFirst.after_id,
+})
+
+/** A page of a large batch, read inside one repeatable-read transaction so that all pages share its snapshot. */
+export const page = rows('change_log.page', Row, (p: Slots<{ xmax: string; in_flight: string[] } & PageEnd>) => {
+  const ofLog = `(xid, seq) > (${p.after_xid}::xid8, ${p.after_seq}::bigint) order by xid, seq limit ${pollRowsMax}`
+  const ofRevisions = `(xid, id) > (${p.after_xid}::xid8, ${p.after_id}::uuid) order by xid, id limit ${pollRowsMax}`
+  return readOf(`
+    (${fromLog} where xid = any(${p.in_flight}::xid8[]) and ${ofLog})
     union all
-    (select * from change_log where xid >= ${p.xmax}::xid8 and (xid, seq) > (${p.after_xid}::xid8, ${p.after_seq}::bigint)
-      order by xid, seq limit ${pollRowsMax})
-    order by xid, seq limit ${pollRowsMax}`),
-)
+    (${fromLog} where xid >= ${p.xmax}::xid8 and ${ofLog})
+    union all
+    (${fromRevisions} where xid = any(${p.in_flight}::xid8[]) and ${ofRevisions})
+    union all
+    (${fromRevisions} where xid >= ${p.xmax}::xid8 and ${isOurs} and ${ofRevisions})
+    order by ${rowOrder} limit ${pollRowsMax}`)
+})
 
 const ScopeRow = z.object({
   cursor: z.string(),

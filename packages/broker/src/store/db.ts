@@ -38,8 +38,10 @@ export interface Database extends Sql {
 export function openDatabase(options: DatabaseOptions): Database {
   const config = connectionConfig(options)
   const pool = new pg.Pool({ ...config, max: options.poolSize, connectionTimeoutMillis: 10_000, idleTimeoutMillis: 60_000 })
-  // Without a listener a broken idle connection would end the process; the pool itself drops it and dials again.
+  // Without a listener a broken connection would end the process. One that is idle the pool drops by itself; one in use tells its query. From
+  // the first moment: the word that ends a session may come with the greeting, before whoever waits for the connection has it.
   pool.on('error', (error) => options.onIdleError?.(error))
+  pool.on('connect', (client) => client.on('error', ignore))
   const { observe } = options
   const line = createPoolLine(pool, observe)
   const share = createSharedTrips(line, observe)
@@ -70,8 +72,9 @@ export function openDatabase(options: DatabaseOptions): Database {
 }
 
 /** The reader's plans are made once, while the log is small, and kept while it grows: reading it whole looks cheap by then and is not. What
- *  must be read whole for want of an index would, being discouraged, look dear enough to be compiled. */
-const byIndex = '-c enable_seqscan=off -c jit=off'
+ *  must be read whole for want of an index would, being discouraged, look dear enough to be compiled. Made once: for a large table PostgreSQL
+ *  expects so many rows behind a cursor it does not know that it would plan every poll anew, which takes three times as long as the poll. */
+const byIndex = '-c enable_seqscan=off -c jit=off -c plan_cache_mode=force_generic_plan'
 
 /** A connection as a `Sql` whose statements run in the order given: for whoever holds a connection of its own. */
 export function sqlOn(client: pg.Client): Sql {
@@ -103,7 +106,6 @@ async function runNamed(on: pg.ClientBase, named: Named, begins = false): Promis
 /** One statement on a connection of its own. */
 async function runAlone(line: PoolLine, run: (client: pg.ClientBase) => ReturnType<Sql['query']>): ReturnType<Sql['query']> {
   const client = await line.connect()
-  client.on('error', ignore)
   let broken: Error | undefined
   try {
     return await run(client)
@@ -111,7 +113,6 @@ async function runAlone(line: PoolLine, run: (client: pg.ClientBase) => ReturnTy
     broken = isOfServer(error) ? undefined : (error as Error)
     throw error
   } finally {
-    client.off('error', ignore)
     client.release(broken)
   }
 }

@@ -21,6 +21,8 @@ interface Migration {
 export async function migrate(url: string, options: { schema?: string } = {}): Promise<MigrationOutcome> {
   const schema = options.schema ?? 'public'
   const client = new pg.Client({ ...connectionConfig({ url, schema, applicationName: 'brokkr-migrate' }), connectionTimeoutMillis: 10_000 })
+  // A server that goes away is told by the next statement; without a listener it would end the process, which waits for its database.
+  client.on('error', () => undefined)
   await client.connect()
   try {
     // Several processes may start at once; the lock is the session's, so a crash frees it. Waiting may take a migration's time.

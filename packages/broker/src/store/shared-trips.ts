@@ -37,14 +37,12 @@ async function travel(line: PoolLine, queries: readonly NamedQuery[]): Promise<v
     for (const query of queries) query.handleError(error)
     return
   }
-  client.on('error', ignore)
   let broken: Error | undefined
   for (const [first, ...others] of trainsOf(client, queries)) {
     first.run(client, others).catch(ignore)
     for (const { result } of [first, ...others])
       await result.catch((error: Error) => void (broken ??= isOfServer(error) ? undefined : error))
   }
-  client.off('error', ignore)
   client.release(broken)
 }
 

@@ -63,7 +63,12 @@ test('[X13] what is written into one schema becomes news of that schema, whateve
   const [own, foreign] = schemas
   const admin = await database.connect()
   const news = async (schema: string) =>
-    (await admin.query<{ kind: string }>(`select object_kind as kind from ${schema}.change_log order by seq`)).rows.map(({ kind }) => kind)
+    (
+      await admin.query<{ kind: string }>(
+        `select kind from (select object_kind as kind, seq from ${schema}.change_log union all select 'deployment_object', null from ${schema}.deployment_objects
+         where xid > '0') news order by seq nulls last`,
+      )
+    ).rows.map(({ kind }) => kind)
   const [before, foreignBefore] = [await news(own), await news(foreign)]
   const id = (of: number) => `'00000000-0000-0000-0000-00000000000${of}'::uuid`
   await admin.query(`begin; set local search_path = ${foreign}, public`)

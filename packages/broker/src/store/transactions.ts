@@ -30,8 +30,6 @@ async function transact<T>(
   body: (client: pg.ClientBase, opening: Opening) => Promise<T | Ending<T>>,
 ): Promise<T> {
   const client = await line.connect()
-  // A connection that breaks also tells its query; without a listener the event would end the whole process.
-  client.on('error', ignore)
   let broken: Error | undefined
   const opening = new Opening(client)
   try {
@@ -49,7 +47,6 @@ async function transact<T>(
       )
     throw error
   } finally {
-    client.off('error', ignore)
     client.release(broken)
   }
 }

@@ -24,10 +24,10 @@ const takeNumber = () =>
   client.query<{ n: string }>(
     `update stacks set last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id(), head_object_id = gen_random_uuid() where id = '${stack}' returning last_sequence as n`,
   )
-const insertObject = (sequence: number | string, id = 'coalesce(head_object_id, gen_random_uuid())') =>
+const insertObject = (sequence: number | string, id = 'coalesce(head_object_id, gen_random_uuid())', xid?: string) =>
   client.query(
-    `insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind)
-     select ${id}, id, ${sequence}, '', 0, '', 'admin' from stacks where id = '${stack}' returning id`,
+    `insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind${xid === undefined ? '' : ', xid'})
+     select ${id}, id, ${sequence}, '', 0, '', 'admin'${xid === undefined ? '' : `, '${xid}'`} from stacks where id = '${stack}' returning id`,
   )
 
 /** Runs statements in one transaction that is rolled back; tells the SQLSTATE that ended it. */
@@ -65,6 +65,8 @@ test('[S51] an action that changes a stack without taking a number fails and sto
   const { rows } = await takeNumber()
   expect(await attempt(() => insertObject(rows[0]!.n))).toBe(refused)
   expect(await attempt(takeNumber, () => insertObject(Number(rows[0]!.n) + 1))).toBeNull()
+  // Nor may it name another transaction than its own: it would be news to nobody.
+  expect(await attempt(takeNumber, () => insertObject(Number(rows[0]!.n) + 1, undefined, '77'))).toBe(refused)
   // Nor may a revision be newer than what everybody would find as the newest.
   expect(await attempt(takeNumber, () => insertObject(Number(rows[0]!.n) + 1, 'gen_random_uuid()'))).toBe(refused)
   expect(
@@ -86,7 +88,7 @@ test('deleting a revision needs a number of its own transaction, and nothing els
   expect(await attempt(takeNumber, update('deleted_at = now(), updated_at = now()'))).toBeNull()
   const { rows: columns } = await client.query<{ name: string; value: string }>(
     `select attname as name, case format_type(atttypid, null) when 'uuid' then 'gen_random_uuid()' when 'boolean' then 'not ' || attname
-       when 'bytea' then $$'x'$$ when 'timestamp with time zone' then $$now() + interval '1 s'$$ when 'text' then $$'x'$$ else '77' end as value
+       when 'bytea' then $$'x'$$ when 'timestamp with time zone' then $$now() + interval '1 s'$$ when 'text' then $$'x'$$ when 'xid8' then $$'77'$$ else '77' end as value
      from pg_attribute where attrelid = 'deployment_objects'::regclass and attnum > 0 and not attisdropped`,
   )
   expect(columns.length).toBeGreaterThan(12)
