@@ -63,6 +63,27 @@ test('a back-off of a call is left at once for the next sequence', async () => {
   expect(told()).toEqual(['APPLIED 2'])
 })
 
+test('[A30] a dry run that was sent ahead is over before the next sequence begins', async () => {
+  agent.list(put(1, 1, manifest(map('a', { x: '1' }))))
+  await agent.reported(1, 'applied', 1)
+  const released = Promise.withResolvers<boolean>()
+  // Both are under way when sequence 3 comes: the read is given up at once, the dry run nobody can call back.
+  world.recorder.intercept(({ method, path, body }) => {
+    const isAhead = method === 'PATCH' && path.endsWith('/configmaps/a') && body.includes('"x":"2"')
+    return isAhead || (method === 'GET' && path.includes('/secrets/brokkr-stack-')) ? released.promise : false
+  })
+  const sent = (x: string) => world.recorder.requests.filter(({ method, body }) => method === 'PATCH' && body.includes(`"x":"${x}"`))
+  agent.live(put(1, 2, manifest(map('a', { x: '2' }))))
+  await waitFor('the dry run ahead', () => sent('2').length === 1)
+  world.recorder.intercept(null)
+  agent.live(put(1, 3, manifest(map('a', { x: '3' }))))
+  setTimeout(() => released.resolve(false), 500)
+  await agent.reported(1, 'applied', 3)
+  const [ahead] = sent('2')
+  expect(ahead?.isDryRun).toBe(true)
+  for (const { atMs } of sent('3')) expect(atMs).toBeGreaterThanOrEqual(ahead?.doneMs ?? Number.POSITIVE_INFINITY)
+})
+
 test('[A30] of fifty sequences in five seconds the last wins, objects never go backwards, one attempt runs at a time', async () => {
   const names = ['a', 'b', 'c']
   agent.list(put(1, 1, manifest(...names.map((name) => map(name, { x: '1' })))))

@@ -19,6 +19,8 @@ import { writeRules } from './write-rules.ts'
 export type EarlyTrials = (item: ApplyItem) => Promise<Trial | undefined> | undefined
 export interface Ahead extends Omit<Wanted, 'tenant'> {
   readonly trials: EarlyTrials
+  /** None of them is under way any more. */
+  readonly ended: Promise<unknown>
 }
 
 /** Read in less time than a turn takes, and what it changes is what the apply will wait for. */
@@ -34,7 +36,7 @@ export async function tryAhead(deps: ReconcileDeps, task: ApplyTask, signal: Abo
     // What was asked for already leaves before a long text is read: the client looks at a connection that was idle for one turn first.
     for (let turn = 0; turn < 2 && task.text.length > shortText; turn++) await nextTurn()
     const wanted = await wantedOfAnybody(deps, task, signal)
-    return wanted && { ...wanted, trials: begin(deps, wanted.desired, before, signal) }
+    return wanted && { ...wanted, ...begin(deps, wanted.desired, before, signal) }
   } catch {
     return null
   }
@@ -45,7 +47,7 @@ function begin(
   desired: readonly DesiredObject[],
   before: ReadonlyMap<string, string>,
   signal: AbortSignal,
-): EarlyTrials {
+): Pick<Ahead, 'trials' | 'ended'> {
   // What stands on a namespace or a definition of the same set is tried when that one is there.
   const isPlain = desired.every(({ object }) => phaseOf(groupKindOf(object)) > 2)
   const changed = isPlain ? desired.filter(({ key, hash }) => before.has(key) && before.get(key) !== hash) : []
@@ -54,11 +56,12 @@ function begin(
     const item = updateItem(each)
     trials.set(each.object, { item, trial: tryOnce(deps, item, signal) })
   }
-  return (item) => {
+  const found: EarlyTrials = (item) => {
     const tried = trials.get(item.object)
     const isSame = tried && item.force === tried.item.force && item.expect === tried.item.expect && item.replace === tried.item.replace
     return isSame ? tried.trial : undefined
   }
+  return { trials: found, ended: Promise.all([...trials.values()].map(({ trial }) => trial)) }
 }
 
 /** What fails is tried again in its place, with all the patience that a trial has there. */

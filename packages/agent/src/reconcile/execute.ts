@@ -7,7 +7,7 @@ import { Attempt, type Settled } from './attempt.ts'
 import type { ReconcileDeps } from './deps.ts'
 import type { DesiredObject } from './desired.ts'
 import { listEarly } from './early-list.ts'
-import { tryAhead } from './early-trials.ts'
+import { type Ahead, tryAhead } from './early-trials.ts'
 import { maskText } from './mask.ts'
 import { type Outcome, stopped } from './outcome.ts'
 import { problemOfError } from './problem.ts'
@@ -21,6 +21,15 @@ export async function applyStack(deps: ReconcileDeps, task: ApplyTask, signal: A
   const unsigned = refuseUnsigned(task.text, deps.settings.signatures)
   if (unsigned) return stopped(unsigned)
   const trying = tryAhead(deps, task, signal)
+  try {
+    return await carryOut(deps, task, trying, signal)
+  } finally {
+    // Also where something newer came: one attempt at a time, and nothing of it is left under way.
+    await (await trying)?.ended
+  }
+}
+
+async function carryOut(deps: ReconcileDeps, task: ApplyTask, trying: Promise<Ahead | null>, signal: AbortSignal): Promise<Outcome> {
   const early = task.drift === 'off' ? () => null : listEarly(deps, task.stackId, signal)
   const parent = await deps.parents.read(task.stackId, signal)
   deps.members.set(task.stackId, parent.set.members)
