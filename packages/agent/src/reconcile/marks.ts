@@ -110,9 +110,9 @@ function canonical(value: unknown): string {
   return `{${text}}`
 }
 
-/** Most maps are small, and many are written in order: then nothing is copied. */
+/** Many maps are written in order: then nothing is copied. */
 function sortedKeys(fields: Record<string, unknown>): string[] {
   const keys = Object.keys(fields)
-  for (let at = 1; at < keys.length; at++) if (keys[at - 1]! > keys[at]!) return keys.sort()
+  for (let at = 1; at < keys.length; at++) if (keys[at - 1]! > keys[at]!) return keys.toSorted()
   return keys
 }
