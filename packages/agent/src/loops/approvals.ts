@@ -15,7 +15,7 @@ export interface ApprovalsDeps {
   readonly client: Client
   readonly agentId: AgentId
   readonly approvals: PruneApprovals
-  readonly deployments: Pick<Deployments, 'look'>
+  readonly deployments: Pick<Deployments, 'look' | 'allowRemovals'>
   readonly map: WantedMap
   readonly follow: () => Pick<Follow, 'restart'> | null
   readonly log: Log
@@ -33,10 +33,15 @@ export function approvalsLoop(deps: ApprovalsDeps): Loop {
       try {
         const rows = await deps.client.listPruneApprovals({ params: { id: deps.agentId } }, { signal })
         for (const stackId of deps.approvals.take(rows)) deps.deployments.look(stackId as StackId)
-        const open = rows.flatMap(({ id, removals }) => (removals === null ? [] : id))
+        const removals = rows.flatMap((row) => (row.removals === null ? [] : { id: row.id, count: row.removals }))
+        const open = removals.map(({ id }) => id)
         const isHeld = [...deps.map.levels.leaving.values()].some(({ decision }) => decision === 'held')
         const asksNow = isHeld && open.some((id) => !asked.has(id))
-        if (asksNow) deps.follow()?.restart('approved')
+        if (asksNow) {
+          // Known here as well: a list that carried the number may be cut off by this very question, and the broker tells it once.
+          deps.deployments.allowRemovals(Math.max(...removals.map(({ count }) => count)))
+          deps.follow()?.restart('approved')
+        }
         asked = new Set(asksNow ? open : open.filter((id) => asked.has(id)))
       } catch (error) {
         signal.throwIfAborted()

@@ -123,6 +123,11 @@ export class Deployments {
     })
   }
 
+  /** A person has approved so many removals, of which the list that is asked for now may make use. */
+  allowRemovals(removals: number): void {
+    this.#removals.allow(removals)
+  }
+
   verified(list: Verified): void {
     this.#removals.take(list)
   }

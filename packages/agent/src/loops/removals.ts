@@ -30,13 +30,22 @@ export interface RemovalDeps {
 export class Removals {
   readonly #deps: RemovalDeps
   #judging = new AbortController()
+  /** So many removals were approved and no list has been judged since: the one that carried the number may have been dropped for a newer one,
+   *  or cut off while the broker already counted it as told. */
+  #allowed: number | null = null
 
   constructor(deps: RemovalDeps) {
     this.#deps = deps
   }
 
+  /** A person has approved so many; the next list that is judged may make use of it, once. */
+  allow(removals: number): void {
+    this.#allowed = Math.max(removals, this.#allowed ?? 0)
+  }
+
   take(list: Verified): void {
     this.stop()
+    if (list.allowRemovals !== null) this.allow(list.allowRemovals)
     this.#judging = new AbortController()
     const { signal } = this.#judging
     this.#judge(list, signal).catch(
@@ -61,9 +70,11 @@ export class Removals {
     const silent = new Set(
       [...owned, ...open].filter((stackId) => isOpen(stackId) && !dels.has(stackId as StackId) && !this.#isDecided(stackId as StackId)),
     )
-    const verdict = guardRemovals({ owned, dels, silent, orphans, allowRemovals: list.allowRemovals })
+    const allowRemovals = this.#allowed
+    this.#allowed = null
+    const verdict = guardRemovals({ owned, dels, silent, orphans, allowRemovals })
     if (verdict.hold.length > 0)
-      this.#deps.log.warn('removal held by the guard', { held: verdict.hold.length, owned: owned.size, allowed: list.allowRemovals })
+      this.#deps.log.warn('removal held by the guard', { held: verdict.hold.length, owned: owned.size, allowed: allowRemovals })
     for (const stackId of verdict.remove) this.#decide(stackId as StackId, 'decided')
     for (const stackId of verdict.hold) this.#decide(stackId as StackId, 'held')
     this.#deps.metrics.pruneHeld.set(verdict.hold.length)
