@@ -26,25 +26,31 @@ export interface RemovalDeps {
   readonly onDecided: (stackId: StackId) => void
 }
 
+/** The list that was asked for because of an approval comes within seconds, or the broker is away. */
+const allowedMs = 60_000
+
 /** The newest list counts; an older one that still waits for the cluster is dropped. */
 export class Removals {
   readonly #deps: RemovalDeps
   #judging = new AbortController()
   /** So many removals were approved and no list has been judged since: the one that carried the number may have been dropped for a newer one,
    *  or cut off while the broker already counted it as told. */
-  #allowed: number | null = null
+  #allowed: { readonly removals: number; readonly untilMs: number } | null = null
 
   constructor(deps: RemovalDeps) {
     this.#deps = deps
   }
 
-  /** A person has approved so many; the next list that is judged may make use of it, once. */
+  /** A person has approved so many; the next list that is judged may make use of it, once, and soon: what comes later is another question. */
   allow(removals: number): void {
-    this.#allowed = Math.max(removals, this.#allowed ?? 0)
+    const untilMs = this.#deps.clock.monotonicMs() + allowedMs
+    this.#allowed = { removals: Math.max(removals, this.#allowed?.removals ?? 0), untilMs }
   }
 
   take(list: Verified): void {
     this.stop()
+    // What was approved of one history says nothing about what another one has forgotten.
+    if (list.isNewHistory) this.#allowed = null
     if (list.allowRemovals !== null) this.allow(list.allowRemovals)
     this.#judging = new AbortController()
     const { signal } = this.#judging
@@ -70,8 +76,7 @@ export class Removals {
     const silent = new Set(
       [...owned, ...open].filter((stackId) => isOpen(stackId) && !dels.has(stackId as StackId) && !this.#isDecided(stackId as StackId)),
     )
-    const allowRemovals = this.#allowed
-    this.#allowed = null
+    const allowRemovals = this.#spend()
     const verdict = guardRemovals({ owned, dels, silent, orphans, allowRemovals })
     if (verdict.hold.length > 0)
       this.#deps.log.warn('removal held by the guard', { held: verdict.hold.length, owned: owned.size, allowed: allowRemovals })
@@ -94,6 +99,12 @@ export class Removals {
     const { epoch, boot } = list
     await history.save({ orphans, ...(epoch === null ? {} : { epoch }), ...(boot === null ? {} : { boot }) })
     return orphans
+  }
+
+  #spend(): number | null {
+    const allowed = this.#allowed
+    this.#allowed = null
+    return allowed !== null && this.#deps.clock.monotonicMs() <= allowed.untilMs ? allowed.removals : null
   }
 
   #isDecided(stackId: StackId): boolean {
