@@ -56,14 +56,15 @@ export const recordSkips = count(
     and (s.epoch <> excluded.epoch or excluded.rev >= s.rev)`,
 )
 
-/** Each agent of a stack, targeted or still removing it; `stale` by database time. */
+/** Each agent of a stack, targeted or still removing it; `stale` by database time. A removal that a wanted revision followed is the past. */
 export const listOfStack = rows(
   'agent_stack_status.listOfStack',
   AgentStackStatus,
   (p: Slots<{ stack_id: string; stale_after_seconds: number }>) => `
   select a.id as agent_id, a.name as agent_name, a.cluster_name,
     array_remove(array[case when t.explicit then 'explicit' end, case when t.by_label then 'label' end, case when t.by_annotation then 'annotation' end], null) as reasons,
-    w.sequence_id as desired_sequence_id, s.rev, o.sequence_id, s.object_id as deployment_object_id, s.phase, s.code, s.message, coalesce(s.attempts, 0) as attempts,
+    w.sequence_id as desired_sequence_id, s.rev, o.sequence_id, s.object_id as deployment_object_id,
+    case when p.is_past then 'pending' else s.phase end as phase, case when p.is_past then 'applying' else s.code end as code, case when not p.is_past then s.message end as message, coalesce(s.attempts, 0) as attempts,
     s.retry_at, case when a.connection_state = 'disconnected' then 'unknown' else coalesce(t.health, 'unknown') end as health, s.observed_at, case when s.session > 0 then s.received_at end as received_at,
     coalesce(l.last_seen_at < now() - ${p.stale_after_seconds}::float8 * interval '1 second', true) as stale
   from (select agent_id from agent_targets where stack_id = ${p.stack_id}::uuid
@@ -72,6 +73,7 @@ export const listOfStack = rows(
   left join agent_liveness l on l.agent_id = a.id
   left join agent_targets t on t.agent_id = a.id and t.stack_id = ${p.stack_id}::uuid
   left join agent_stack_status s on s.agent_id = a.id and s.stack_id = ${p.stack_id}::uuid
+  cross join lateral (select coalesce(s.phase = 'removed' and t.stack_id is not null and removal_is_past(s.stack_id, s.rev, s.object_id), false) as is_past) p
   left join deployment_objects o on o.id = s.object_id
   left join lateral (select sequence_id from deployment_objects d where d.stack_id = ${p.stack_id}::uuid and d.deleted_at is null order by sequence_id desc limit 1) w on true
   order by a.name, a.id`,

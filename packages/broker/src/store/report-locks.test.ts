@@ -71,16 +71,16 @@ test.each([
   await single
 })
 
-test('a report holds no count while it waits for a status that a submission has woken', async () => {
+test('a report holds no count while it waits for a status that somebody else has', async () => {
   const { agentId, stackIds } = await pair()
   await report(agentId, stackIds, 'removed')
-  const submission = await db.connect()
-  await submission.query('begin')
-  await submission.query('select from agent_stack_status where stack_id = $1 for no key update', [stackIds[0]])
+  const holder = await db.connect()
+  await holder.query('begin')
+  await holder.query('select from agent_stack_status where stack_id = $1 for no key update', [stackIds[0]])
   const late = report(agentId, stackIds, 'applied')
   await waiting(1)
-  await submission.query('select from stack_summary where stack_id = any($1) for no key update nowait', [stackIds])
-  await submission.query('commit')
-  await submission.end()
+  await holder.query('select from stack_summary where stack_id = any($1) for no key update nowait', [stackIds])
+  await holder.query('commit')
+  await holder.end()
   expect(await late).toHaveLength(2)
 })

@@ -67,6 +67,24 @@ test('[S51] an action that changes a stack without taking a number fails and sto
   expect(await attempt(takeNumber, () => insertObject(Number(rows[0]!.n) + 1))).toBeNull()
   // Nor may it name another transaction than its own: it would be news to nobody.
   expect(await attempt(takeNumber, () => insertObject(Number(rows[0]!.n) + 1, undefined, '77'))).toBe(refused)
+  // A note of the number taken counts for its own transaction, head and stack alone, and as long as it is not rolled back.
+  const next = Number(rows[0]!.n) + 1
+  const sql = (text: string) => () => client.query(text)
+  expect(await attempt(takeNumber, takeNumber, () => insertObject(next))).toBe(refused)
+  expect(await attempt(takeNumber, takeNumber, () => insertObject(next + 1))).toBeNull()
+  expect(await attempt(sql('savepoint a'), takeNumber, sql('rollback to a'), () => insertObject(next))).toBe(refused)
+  expect(await attempt(takeNumber, sql('update stacks set head_object_id = gen_random_uuid()'), () => insertObject(next))).toBeNull()
+  const ownHead = randomUUID()
+  const take = sql(
+    `update stacks set last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id(), head_object_id = '${ownHead}' where id = '${stack}'`,
+  )
+  expect(await attempt(take, () => insertObject(next, `'${ownHead}'::uuid`))).toBeNull()
+  expect(
+    await attempt(take, sql('update stacks set head_object_id = gen_random_uuid()'), () => insertObject(next, `'${ownHead}'::uuid`)),
+  ).toBe(refused)
+  const noted = (await client.query<{ noted: string }>(`select coalesce(current_setting('brokkr.taken', true), '') as noted`)).rows[0]!
+    .noted
+  expect(noted).toBe('')
   // Nor may a revision be newer than what everybody would find as the newest.
   expect(await attempt(takeNumber, () => insertObject(Number(rows[0]!.n) + 1, 'gen_random_uuid()'))).toBe(refused)
   expect(
@@ -177,16 +195,21 @@ test('a pair that ends leaves a removal to be done, whoever ended it', async () 
   expect(rows).toEqual([{ phase: 'pending', code: 'removing' }])
 })
 
-test('what was removed counts as pending as soon as something is wanted again, so that its end owes a removal anew', async () => {
+test('a removal is the past as soon as something is wanted again, so that the end of the pair owes one anew', async () => {
   const status = async () =>
     (await client.query<{ s: string }>(`select phase || ' ' || coalesce(code, '') as s from agent_stack_status`)).rows[0]?.s
-  const removed = () => client.query(`update agent_stack_status set phase = 'removed', code = null`)
   const aim = () =>
     client.query(`insert into agent_targets (id, agent_id, stack_id, explicit) values (gen_random_uuid(), '${agent}', '${stack}', true)`)
-  await removed()
-  await aim()
-  expect(await status()).toBe('pending applying')
-  await removed()
+  /** As the agent tells it of the number it was told, which may be behind. */
+  const removed = (behind = 0) =>
+    client.query(
+      `update agent_stack_status set phase = 'removed', code = null, object_id = null, rev = (select last_sequence from stacks where id = '${stack}') - ${behind}`,
+    )
+  /** As events of an agent of the first version tell it, which name the revision and no number. */
+  const removedByEvent = () =>
+    client.query(
+      `update agent_stack_status set phase = 'removed', code = null, rev = 0, object_id = (select head_object_id from stacks where id = '${stack}')`,
+    )
   const submit = async (isMarker: boolean) => {
     await client.query('begin')
     const { rows } = await takeNumber()
@@ -196,14 +219,37 @@ test('what was removed counts as pending as soon as something is wanted again, s
     )
     await client.query('commit')
   }
-  await submit(true)
-  expect(await status()).toBe('removed ')
-  await submit(false)
-  expect(await status()).toBe('pending applying')
+  const end = async () => {
+    await client.query('delete from agent_targets')
+    return status()
+  }
   await removed()
-  await client.query('delete from agent_targets')
-  await submit(false)
-  expect(await status()).toBe('removed ')
+  await aim()
+  expect(await status()).toBe('pending applying')
+  const [gone, owed] = ['removed ', 'pending removing']
+  const cases: [what: string, submitted: readonly boolean[], report: () => Promise<unknown>, since: readonly boolean[], ended: string][] = [
+    ['nothing since', [false, true], removed, [], gone],
+    ['only markers since', [false, true], removed, [true, true], gone],
+    ['a revision since', [false, true], removed, [false], owed],
+    ['a revision and a marker since', [false, true], removed, [false, true], owed],
+    ['a late report of what a revision has followed', [true, false], () => removed(1), [], owed],
+    ['a late report that only a marker has followed', [false, true], () => removed(1), [], gone],
+    ['a report of more than the stack ever had', [true], () => removed(-1), [], owed],
+    ['an event, and nothing since', [true], removedByEvent, [], gone],
+    ['an event, and a revision since', [true], removedByEvent, [false], owed],
+  ]
+  for (const [what, submitted, report, since, ended] of cases) {
+    for (const isMarker of submitted) await submit(isMarker)
+    await report()
+    for (const isMarker of since) await submit(isMarker)
+    expect(await status(), what).toBe(gone)
+    expect(await end(), what).toBe(ended)
+    // What ended stays as it is, whatever comes; a new pair starts anew.
+    await submit(false)
+    expect(await status(), what).toBe(ended)
+    await aim()
+    expect(await status(), what).toBe('pending applying')
+  }
 })
 
 test('audit rows can be added and nothing else', async () => {
