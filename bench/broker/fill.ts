@@ -27,7 +27,7 @@ export async function fill(url: string, encryptionKey: string, size: FleetSize):
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   try {
-    // Nobody waits for the disk here: what is measured comes after it.
+    // Nobody waits for the disk here: what is measured comes after it. Revisions name no transaction, so that they are no news to a broker.
     await client.query(`set session_replication_role = replica; set synchronous_commit = off`)
     const generator = await addGenerator(client)
     const agents = []
@@ -97,8 +97,8 @@ async function addStacks(
     const ids = Array.from({ length: size.objectsPerStack }, () => randomUUID())
     const sealed = ids.map((id) => seal.seal({ table: 'deployment_objects', column: 'yaml_sealed', id }, manifest))
     await client.query(
-      `insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind)
-       select o.id, $3, o.n, o.sealed, $4, md5('a') || md5('b'), $5 from unnest($1::uuid[], $2::bytea[]) with ordinality as o (id, sealed, n)`,
+      `insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind, xid)
+       select o.id, $3, o.n, o.sealed, $4, md5('a') || md5('b'), $5, '0' from unnest($1::uuid[], $2::bytea[]) with ordinality as o (id, sealed, n)`,
       [ids, sealed, stackId, Buffer.byteLength(manifest), systemActor.kind],
     )
     headIds.push(ids.at(-1)!)
@@ -121,8 +121,8 @@ async function addOthers(
     await client.query(
       `with given as (select gen_random_uuid() as stack, o.id, o.sealed from unnest($1::uuid[], $2::bytea[]) as o (id, sealed)),
        made as (insert into stacks (id, name, generator_id, last_sequence, head_object_id) select stack, 'other-' || id, $3, 1, id from given)
-       insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind)
-       select id, stack, 1, sealed, 4, '', 'system' from given`,
+       insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind, xid)
+       select id, stack, 1, sealed, 4, '', 'system', '0' from given`,
       [ids, sealed, generator],
     )
   }

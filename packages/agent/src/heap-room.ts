@@ -2,8 +2,8 @@
 // kept small; but while many stacks are brought about at once, collecting a small heap again and again costs a third of the work. So the
 // heap may grow for as long as that lasts, and is given back right after.
 import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import type { Clock } from '@brokkr/runtime/clock.ts'
+import { collectGarbage } from '@brokkr/runtime/collect-garbage.ts'
 
 export interface Heap {
   mayGrow(): void
@@ -63,7 +63,7 @@ export function ownHeap(): Heap {
     mayGrow: () => set('--semi-space-growth-factor=2', '--heap-growing-percent=50', '--no-optimize-for-size'),
     staysSmall: () => {
       stayBelow()
-      collect({ type: 'major', flavor: 'last-resort' })
+      collectGarbage('last-resort')
     },
   }
 }
@@ -72,15 +72,6 @@ export function ownHeap(): Heap {
 const stayBelow = (): void => set('--semi-space-growth-factor=1', '--heap-growing-percent=10', '--optimize-for-size')
 
 const set = (...flags: readonly string[]): void => flags.forEach((flag) => setFlagsFromString(flag))
-
-/** Only this kind of collection takes the young generation back to its first size. It must not take the code along, which would be compiled
- *  anew with the next request. */
-function collect(how: object): void {
-  set('--expose-gc', '--no-flush-bytecode')
-  const gc = runInNewContext('gc') as (how: object) => void
-  gc(how)
-  set('--no-expose-gc', '--flush-bytecode')
-}
 
 /** For a process that is not ours alone. */
 export const anyHeap: Heap = { mayGrow: () => undefined, staysSmall: () => undefined }

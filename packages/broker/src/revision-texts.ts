@@ -1,6 +1,6 @@
-// The texts of revisions. A stack mostly goes to many agents and a revision never changes, so a text that was opened for one agent is
-// kept for some minutes for the next: when a fleet starts, or comes back after a restart, each is read and opened once, not once per
-// agent. Who may read a revision is decided before it comes here, by whoever listed it.
+// The texts of revisions. A stack mostly goes to many agents and a revision never changes, so a text that was opened for a second agent is
+// kept for some minutes for the next: when a fleet starts, or comes back after a restart, each is read and opened twice, not once per
+// agent. One that a single agent has is not kept: a fleet of such would fill the heap with what nobody asks for. Who may read a revision is decided before it comes here, by whoever listed it.
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import { LRUCache } from 'lru-cache'
 import { sealedYaml } from './domain/sealed-yaml.ts'
@@ -13,7 +13,7 @@ export interface RevisionTexts {
   open(id: string, sealed: Buffer): string
   /** Of those that are there; null where no key of the ring opens it. The caller says in which pages. */
   load(sql: Sql, ids: readonly string[]): Promise<Map<string, string | null>>
-  /** As answers have it, from the second time on; null before, since most of it would not be asked for again, and when it is not kept. */
+  /** As answers have it, from the second time it is written on; null before, and when it is not kept. */
   json(id: string): Buffer | null
   /** Keeps nothing of what was opened so far. */
   forget(): void
@@ -24,6 +24,9 @@ const [keptBytes, textBytesMax] = [16 << 20, 128 << 10]
 /** Sealed at rest is a promise about secrets: what is open stays no longer than a fleet needs to come back, however idle the broker is. */
 const keptMs = 5 * 60_000
 
+/** How many ids are remembered that were asked for, by a part of each in the place it points to: later ones take it over. */
+const askedMax = 1 << 15
+
 interface Kept {
   readonly text: string
   readonly json: Buffer | null
@@ -32,6 +35,15 @@ interface Kept {
 
 export function createRevisionTexts({ seal, clock }: { seal: Seal; clock: Clock }): RevisionTexts {
   const kept = new LRUCache<string, Kept>({ maxSize: keptBytes, sizeCalculation: memoryOf })
+  const asked = new Int32Array(askedMax)
+  /** Whether it was asked for before, as far as that is remembered. A wrong yes keeps a text that need not be kept. */
+  const wasAsked = (id: string): boolean => {
+    const part = Number.parseInt(id.slice(-8), 16) | 0
+    const place = part & (askedMax - 1)
+    const isKnown = asked[place] === part
+    asked[place] = part
+    return isKnown
+  }
   let end: { cancel(): void } | null = null
   const forget = () => {
     end?.cancel()
@@ -64,7 +76,7 @@ export function createRevisionTexts({ seal, clock }: { seal: Seal; clock: Clock 
       for (const { id, sealed } of found) {
         const text = openOrNull(id, sealed)
         texts.set(id, text)
-        if (text !== null) keep(id, text)
+        if (text !== null && wasAsked(id)) keep(id, text)
       }
       return texts
     },

@@ -16,11 +16,13 @@ export interface Admission {
   readonly waiting: number
 }
 
-export function createAdmission(limits: { slots: number; waitingMax: number }): Admission {
+/** `onLeft`: a snapshot was taken, or given up. */
+export function createAdmission(limits: { slots: number; waitingMax: number }, onLeft: () => void = () => undefined): Admission {
   const line: (() => void)[] = []
   let active = 0
   const leave = () => {
     active -= 1
+    onLeft()
     const next = line.shift()
     if (next === undefined) return
     active += 1

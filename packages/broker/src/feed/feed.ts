@@ -5,6 +5,7 @@ import type { ServerResponse } from 'node:http'
 import { ApiError } from '@brokkr/contract/error.ts'
 import { uniform } from '@brokkr/runtime/backoff.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
+import { collectGarbage } from '@brokkr/runtime/collect-garbage.ts'
 import type { Log } from '@brokkr/runtime/log.ts'
 import { startLoop } from '@brokkr/runtime/loop.ts'
 import type { Metrics } from '@brokkr/runtime/metrics.ts'
@@ -15,6 +16,7 @@ import type { Database } from '../store/db.ts'
 import * as feedState from '../store/feed-state.ts'
 import type { Sql } from '../store/sql.ts'
 import { createAdmission } from './admission.ts'
+import { tidyAfterCrowd } from './after-crowd.ts'
 import type { AgentStream } from './agent-stream.ts'
 import { startCanary } from './canary.ts'
 import { type Cursor, readCursor, type Snapshot } from './cursor.ts'
@@ -82,7 +84,8 @@ export function startFeed(deps: FeedDeps): Feed {
   const { database, clock, log, settings } = deps
   const registry = new Registry<AgentStream>()
   const ring = new Ring({ rowsMax: settings.ring_rows, ageMs: settings.ring_seconds * 1000 })
-  const admission = createAdmission({ slots: settings.snapshots, waitingMax: settings.snapshots_waiting })
+  const admission = createAdmission({ slots: settings.snapshots, waitingMax: settings.snapshots_waiting }, () => crowd.left())
+  const crowd = tidyAfterCrowd({ clock, isBusy: () => admission.active > 0, tidy: collectGarbage })
   const channel = feedChannel(deps.schema)
   const pingMs = settings.ping_seconds * 1000
   const everybody = (): FrameStream[] => [...registry.all(), ...watches.all()]
@@ -245,6 +248,7 @@ export function startFeed(deps: FeedDeps): Feed {
     },
     stop: async () => {
       ticker.stop()
+      crowd.stop()
       relief.stop()
       pressure.stop()
       await recheck.stop()
