@@ -1,8 +1,8 @@
-// The typed client made from the endpoint table: one method per endpoint. It never retries (callers decide) and runs in a
-// browser too; a program may hand in a faster transport than fetch.
+// Typed client with one method per endpoint. It does not retry. It also runs in a browser; a program can pass a faster transport
+// than fetch.
 import { type Endpoint, fillPath, queryText } from './endpoint.ts'
 import { type Call, type EndpointName, endpoints, type Other, type Output } from './endpoints.ts'
-import { ApiError, ErrorBody, type ErrorCode, errorStatus } from './error.ts'
+import { ApiError, ErrorBody, type ErrorCode, errorStatus } from './errors.ts'
 
 export interface TransportRequest {
   readonly method: string
@@ -22,35 +22,35 @@ export interface CallOptions {
   readonly signal?: AbortSignal
   readonly headers?: Record<string, string>
 }
-/** The answer with its headers, for callers that need ETag, cursor or count beside the body. */
-export interface Answer<T> {
+/** Response with its headers, for callers that need ETag, cursor or count. */
+export interface ClientResponse<T> {
   readonly status: number
   readonly body: T
   readonly header: (name: string) => string | null
 }
 type Methods = { readonly [N in EndpointName]: (input: Call<N>, options?: CallOptions) => Promise<Output<N>> }
 export interface Client extends Methods {
-  readonly answer: <N extends EndpointName>(name: N, input: Call<N>, options?: CallOptions) => Promise<Answer<Output<N> | Other<N>>>
+  readonly call: <N extends EndpointName>(name: N, input: Call<N>, options?: CallOptions) => Promise<ClientResponse<Output<N> | Other<N>>>
 }
 
 export interface ClientOptions {
   readonly baseUrl: string
-  /** Read at each call, so that a rotated key is used without a new client. */
+  /** Read on each call, so that a rotated PAK is used without a new client. */
   readonly pak?: () => string
   readonly userAgent?: string
   readonly transport?: Transport
 }
 
 export function createClient(options: ClientOptions): Client {
-  const answer = async (name: EndpointName, input: object, call: CallOptions = {}) =>
-    readAnswer(endpoints[name], await send(options, endpoints[name], input, call))
+  const call = async (name: EndpointName, input: object, callOptions: CallOptions = {}) =>
+    readResponse(endpoints[name], await send(options, endpoints[name], input, callOptions))
   const methods = Object.fromEntries(
     (Object.keys(endpoints) as EndpointName[]).map((name) => [
       name,
-      async (input: object, call?: CallOptions) => (await answer(name, input, call)).body,
+      async (input: object, callOptions?: CallOptions) => (await call(name, input, callOptions)).body,
     ]),
   )
-  return { ...methods, answer } as unknown as Client
+  return { ...methods, call } as unknown as Client
 }
 
 async function send(options: ClientOptions, endpoint: Endpoint, input: object, call: CallOptions): Promise<TransportResponse> {
@@ -61,7 +61,7 @@ async function send(options: ClientOptions, endpoint: Endpoint, input: object, c
     url,
     headers: {
       accept: endpoint.text ?? 'application/json',
-      // A call made with another credential needs no key, and there may be none yet.
+      // A call with another credential needs no PAK.
       ...(options.pak === undefined || call.headers?.['authorization'] !== undefined ? {} : { authorization: `Bearer ${options.pak()}` }),
       ...(options.userAgent === undefined ? {} : { 'user-agent': options.userAgent }),
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
@@ -72,29 +72,30 @@ async function send(options: ClientOptions, endpoint: Endpoint, input: object, c
   })
 }
 
-async function readAnswer(endpoint: Endpoint, response: TransportResponse): Promise<Answer<never>> {
+async function readResponse(endpoint: Endpoint, response: TransportResponse): Promise<ClientResponse<never>> {
   const text = await response.text()
-  if (response.status >= 400) throw errorFromAnswer(response.status, text, response.header('retry-after'))
+  if (response.status >= 400) throw toApiError(response.status, text, response.header('retry-after'))
   const isEmpty = text === '' || response.status === 304
   const body: unknown = isEmpty ? undefined : endpoint.text === undefined ? JSON.parse(text) : text
   return { status: response.status, body: body as never, header: response.header }
 }
 
-/** An answer of somebody in front of the broker (HTML, a bare status) still becomes an error with a known code. */
-export function errorFromAnswer(status: number, text: string, retryAfter: string | null): ApiError {
+/** Also maps a response that a proxy wrote (HTML, empty body) to an error with a known code. */
+export function toApiError(status: number, text: string, retryAfter: string | null): ApiError {
   const parsed = ErrorBody.safeParse(parseOrNull(text))
   const retryAfterSeconds = retryAfter === null || !/^\d+$/.test(retryAfter) ? {} : { retryAfterSeconds: Number(retryAfter) }
   if (parsed.success && parsed.data.code in errorStatus) {
     const { code, message, details } = parsed.data
     return new ApiError(code as ErrorCode, message, { status, ...(details === undefined ? {} : { details }), ...retryAfterSeconds })
   }
-  return new ApiError(codeOfStatus(status), `the broker answered ${status} without an error body`, {
+  return new ApiError(toErrorCode(status), `the broker answered ${status} without an error body`, {
     details: { status },
+    hasBody: false,
     ...retryAfterSeconds,
   })
 }
 
-function codeOfStatus(status: number): ErrorCode {
+function toErrorCode(status: number): ErrorCode {
   const codes: Record<number, ErrorCode> = {
     401: 'unauthorized',
     403: 'forbidden',

@@ -1,7 +1,7 @@
-// The shape of an endpoint: data, from which come the broker's routes, the OpenAPI document, the keys of the permission
-// table and the typed client. Paths carry their parameters in braces, as the wire documents them.
+// Defines an endpoint as data. The broker's routes, the OpenAPI document, the keys of the permission table and the typed client are
+// derived from it. Paths contain their parameters in braces.
 import { z } from 'zod'
-import type { ErrorCode } from './error.ts'
+import type { ErrorCode } from './errors.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
@@ -9,35 +9,35 @@ export interface Endpoint {
   readonly method: Method
   readonly path: `/api/v1/${string}`
   readonly summary: string
-  /** Opened by a join token alone; left out: by a key, or by a session that rests on one. */
-  readonly credential?: 'join'
+  /** `join`: requires a join token. `link`: requires the token of a sign-in link in the body. Otherwise a PAK or a session is required. */
+  readonly credential?: 'join' | 'link'
   readonly params?: z.ZodType
   readonly query?: z.ZodType
   readonly body?: z.ZodType
   /** `json` must be there, `optional` may be empty and is then {}, `lenient` must be there but a field that does not fit
-   *  counts as not sent, `manifest` is JSON or raw YAML. */
-  readonly bodyKind?: 'json' | 'optional' | 'lenient' | 'manifest'
+   *  counts as not sent, `manifest` is JSON or raw YAML, `exact` is JSON whose numbers keep their digits as raw JSON. */
+  readonly bodyKind?: 'json' | 'optional' | 'lenient' | 'manifest' | 'exact'
   readonly success: 200 | 201 | 202 | 204
   /** The JSON answer; left out when the body is empty, or when `stream` writes frames. */
   readonly response?: z.ZodType
-  /** The answer is a text of this type and not a JSON document. */
+  /** Media type of a text response. */
   readonly text?: 'application/yaml'
-  /** A second success with a shape of its own, for callers that ask for it by a header or the query. */
+  /** A second success response with its own shape, selected by a header or the query. */
   readonly other?: { readonly status: 200 | 202; readonly response: z.ZodType }
   /** The answer is an endless line of frames and not a JSON document. */
   readonly stream?: true
-  /** The answer holds a secret beside its body (a cookie); one in the body is known by its name. */
+  /** The response contains a secret outside its body (a cookie). Secrets in the body are detected by field name. */
   readonly issuesSecret?: true
-  /** Codes of its own; those any operation may answer (unauthorized, invalid_json …) are not repeated. */
+  /** Error codes of this endpoint, without those of every operation (unauthorized, invalid_json …). */
   readonly errors?: readonly ErrorCode[]
 }
 
 export const endpoint = <const E extends Endpoint>(definition: E): E => definition
 
 type Shape<T> = T extends z.ZodType ? z.output<T> : undefined
-type Sent<T> = T extends z.ZodType ? z.input<T> : undefined
+type RawInput<T> = T extends z.ZodType ? z.input<T> : undefined
 
-/** What a handler receives: parsed, defaults filled in. */
+/** Input of a handler: parsed, with defaults. */
 export interface InputOf<E extends Endpoint> {
   readonly params: Shape<E['params']>
   readonly query: Shape<E['query']>
@@ -46,10 +46,14 @@ export interface InputOf<E extends Endpoint> {
 export type OutputOf<E extends Endpoint> = E['response'] extends z.ZodType ? z.output<E['response']> : undefined
 export type OtherOf<E extends Endpoint> = E['other'] extends { readonly response: infer T extends z.ZodType } ? z.output<T> : never
 
-/** What a caller sends: the keys the endpoint knows, and none of the others. */
-export type CallOf<E extends Endpoint> = (E['params'] extends z.ZodType ? { params: Sent<E['params']> } : unknown) &
-  (E['body'] extends z.ZodType ? (E['bodyKind'] extends 'optional' ? { body?: Sent<E['body']> } : { body: Sent<E['body']> }) : unknown) &
-  (E['query'] extends z.ZodType ? { query?: Sent<E['query']> } : unknown)
+/** Input of a client call: only the parts that the endpoint defines. */
+export type CallOf<E extends Endpoint> = (E['params'] extends z.ZodType ? { params: RawInput<E['params']> } : unknown) &
+  (E['body'] extends z.ZodType
+    ? E['bodyKind'] extends 'optional'
+      ? { body?: RawInput<E['body']> }
+      : { body: RawInput<E['body']> }
+    : unknown) &
+  (E['query'] extends z.ZodType ? { query?: RawInput<E['query']> } : unknown)
 
 /** `/api/v1/agents/{id}` and {id} → the path on the wire; every value is percent-encoded, a missing one is the caller's bug. */
 export function fillPath(path: string, params: Readonly<Record<string, unknown>>): string {
@@ -60,7 +64,7 @@ export function fillPath(path: string, params: Readonly<Record<string, unknown>>
   })
 }
 
-/** Lists repeat their key, undefined is left out. Returns '' or '?a=1&b=2'. */
+/** Repeats the key for each item of a list and omits undefined. Returns '' or '?a=1&b=2'. */
 export function queryText(query: Readonly<Record<string, unknown>> = {}): string {
   const search = new URLSearchParams()
   for (const [key, value] of Object.entries(query)) {

@@ -1,5 +1,27 @@
-// The one table of endpoints by name. A name here is the key of the permission table, the client's method and, in snake
-// case, the operationId of the OpenAPI document.
+// Table of all endpoints by name. The name is the key of the permission table, the method of the client and, in snake case, the
+// operationId in the OpenAPI document.
+
+import { listWsConnections, reloadConfig } from './admin/operations.ts'
+import {
+  createAgent,
+  deleteAgent,
+  getAgent,
+  listAgents,
+  recordHeartbeat,
+  rotateAgentPak,
+  searchAgent,
+  updateAgent,
+} from './agents/agent.ts'
+import { getAgentFleetStatus, getOverview, listFleet } from './agents/fleet.ts'
+import {
+  agentsAddAnnotation,
+  agentsAddLabel,
+  agentsListAnnotations,
+  agentsListLabels,
+  agentsRemoveAnnotation,
+  agentsRemoveLabel,
+} from './agents/labels.ts'
+import { listAuditLogs } from './audit/audit-log.ts'
 import {
   createAdminPak,
   createSession,
@@ -10,24 +32,26 @@ import {
   revokeAdminPak,
   rotateAdminPak,
   verifyPak,
-} from './admin.ts'
-import { createAgent, deleteAgent, getAgent, listAgents, recordHeartbeat, rotateAgentPak, searchAgent, updateAgent } from './agent.ts'
-import { createAgentInvite, getAgentInvite, getJoinManifest, join, listAgentInvites, revokeAgentInvite } from './agent-invite.ts'
+} from './auth/admin-pak.ts'
+import { createLoginLink, exchangeLoginLink } from './auth/login-link.ts'
+import { previewFlow } from './dataflow/preview.ts'
 import {
-  agentsAddAnnotation,
-  agentsAddLabel,
-  agentsListAnnotations,
-  agentsListLabels,
-  agentsRemoveAnnotation,
-  agentsRemoveLabel,
-} from './agent-marks.ts'
-import { addTarget, getAssociatedStacks, listAgentRegistrations, listTargets, removeTarget } from './agent-reach.ts'
-import { listAuditLogs } from './audit.ts'
-import { createDeploymentObject, getDeploymentObject, getTargetState, listDeploymentObjects, rollbackStack } from './deployment-object.ts'
-import { claimDiagnostic, createDiagnosticRequest, getDiagnostic, getPendingDiagnostics, submitDiagnosticResult } from './diagnostic.ts'
+  createDeploymentObject,
+  getDeploymentObject,
+  getProvenance,
+  getTargetState,
+  listDeploymentObjects,
+  rollbackStack,
+} from './deployments/deployment-object.ts'
+import {
+  claimDiagnostic,
+  createDiagnosticRequest,
+  getDiagnostic,
+  getPendingDiagnostics,
+  submitDiagnosticResult,
+} from './diagnostics/diagnostic.ts'
 import type { CallOf, Endpoint, InputOf, OtherOf, OutputOf } from './endpoint.ts'
-import { createEvent, createEvents, getAgentEvent, listAgentEvents, listEvents } from './event.ts'
-import { getAgentFleetStatus, getOverview, listFleet } from './fleet.ts'
+import { agentStream, newEpoch, reportStatus, watch } from './feed/stream.ts'
 import {
   createGenerator,
   deleteGenerator,
@@ -39,11 +63,21 @@ import {
   registerAgent,
   rotateGeneratorPak,
   updateGenerator,
-} from './generator.ts'
-import { getDeploymentHealth, getStackHealth, updateHealthStatus } from './health.ts'
-import { listWsConnections, reloadConfig } from './operation.ts'
-import { approvePrune, listPruneApprovals } from './prune-approval.ts'
-import { createStack, deleteStack, getStack, getStackStatus, listStacks, updateStack } from './stack.ts'
+} from './generators/generator.ts'
+import { getDeploymentHealth, getStackHealth, updateHealthStatus } from './health/deployment-health.ts'
+import { createAgentInvite, getAgentInvite, getJoinManifest, join, listAgentInvites, revokeAgentInvite } from './invites/agent-invite.ts'
+import {
+  abortPromotion,
+  decidePromotion,
+  explainPipeline,
+  listPipelines,
+  listPromotions,
+  retryPromotion,
+  startRun,
+} from './pipelines/endpoints.ts'
+import { createPlan, getPlan, listPendingPlans, reportPlanResult } from './plans/plan.ts'
+import { createEvent, createEvents, getAgentEvent, listAgentEvents, listEvents } from './reports/agent-event.ts'
+import { getHold, holdStack, releaseStack } from './stacks/hold.ts'
 import {
   stacksAddAnnotation,
   stacksAddLabel,
@@ -51,10 +85,12 @@ import {
   stacksListLabels,
   stacksRemoveAnnotation,
   stacksRemoveLabel,
-} from './stack-marks.ts'
-import { agentStream, newEpoch, reportStatus, watch } from './stream.ts'
-import { listTelemetryEvents, listTelemetryLogs } from './telemetry.ts'
-import { createTemplate, deleteTemplate, getTemplate, instantiateTemplate, listTemplates, updateTemplate } from './template.ts'
+} from './stacks/labels.ts'
+import { approvePrune, listPruneApprovals } from './stacks/prune-approval.ts'
+import { getStackTree, reportInventory } from './stacks/resource-tree.ts'
+import { createStack, deleteStack, getStack, getStackStatus, listStacks, undeleteStack, updateStack } from './stacks/stack.ts'
+import { addTarget, getAssociatedStacks, listAgentRegistrations, listTargets, removeTarget } from './targeting/agent-targets.ts'
+import { listTelemetryEvents, listTelemetryLogs, pushTelemetry } from './telemetry/telemetry.ts'
 import {
   templatesAddAnnotation,
   templatesAddLabel,
@@ -62,7 +98,16 @@ import {
   templatesListLabels,
   templatesRemoveAnnotation,
   templatesRemoveLabel,
-} from './template-marks.ts'
+} from './templates/labels.ts'
+import { createTemplate, deleteTemplate, getTemplate, instantiateTemplate, listTemplates, updateTemplate } from './templates/template.ts'
+import {
+  getPendingAgentWebhooks,
+  listAllDeliveries,
+  listDeliveries,
+  replayDeliveries,
+  replayDelivery,
+  reportDeliveryResult,
+} from './webhooks/delivery.ts'
 import {
   createWebhook,
   deleteWebhook,
@@ -72,26 +117,21 @@ import {
   rotateWebhookSecret,
   testWebhook,
   updateWebhook,
-} from './webhook.ts'
+} from './webhooks/subscription.ts'
 import {
-  getPendingAgentWebhooks,
-  listAllDeliveries,
-  listDeliveries,
-  replayDeliveries,
-  replayDelivery,
-  reportDeliveryResult,
-} from './webhook-delivery.ts'
-import {
+  appendWorkOrderOutput,
   claimWorkOrder,
   completeWorkOrder,
   createWorkOrder,
   deleteWorkOrder,
   getWorkOrder,
   getWorkOrderLog,
+  getWorkOrderOutput,
   listPendingForAgent,
   listWorkOrderLog,
   listWorkOrders,
-} from './work-order.ts'
+  retryWorkOrder,
+} from './work-orders/work-order.ts'
 
 export const endpoints = {
   verifyPak,
@@ -145,7 +185,15 @@ export const endpoints = {
   getStack,
   updateStack,
   deleteStack,
+  undeleteStack,
   rollbackStack,
+  holdStack,
+  getHold,
+  releaseStack,
+  createPlan,
+  getPlan,
+  listPendingPlans,
+  reportPlanResult,
   stacksListLabels,
   stacksAddLabel,
   stacksRemoveLabel,
@@ -157,6 +205,7 @@ export const endpoints = {
   createDeploymentObject,
   listDeploymentObjects,
   getDeploymentObject,
+  getProvenance,
   getDeploymentHealth,
   listAgentInvites,
   createAgentInvite,
@@ -170,6 +219,8 @@ export const endpoints = {
   revokeAdminPak,
   createSession,
   deleteSession,
+  createLoginLink,
+  exchangeLoginLink,
   listAuditLogs,
   getConfig,
   listTasks,
@@ -194,6 +245,9 @@ export const endpoints = {
   completeWorkOrder,
   listWorkOrderLog,
   getWorkOrderLog,
+  retryWorkOrder,
+  appendWorkOrderOutput,
+  getWorkOrderOutput,
   listWebhooks,
   createWebhook,
   listEventTypes,
@@ -213,8 +267,19 @@ export const endpoints = {
   getDiagnostic,
   claimDiagnostic,
   submitDiagnosticResult,
+  pushTelemetry,
   listTelemetryEvents,
   listTelemetryLogs,
+  reportInventory,
+  getStackTree,
+  previewFlow,
+  listPipelines,
+  explainPipeline,
+  startRun,
+  listPromotions,
+  decidePromotion,
+  retryPromotion,
+  abortPromotion,
   reloadConfig,
   listWsConnections,
 } as const satisfies Record<string, Endpoint>

@@ -1,8 +1,8 @@
-// The text that the operator hands to a processor: the flow's spec with its secrets resolved, the orders that are carried out once,
-// and which values came from secrets, so that they can be kept out of everything people read.
+// Text that the operator passes to a processor: the flow's spec with resolved secrets, its one-shots, and the locations of values from
+// secrets, so that they can be redacted.
 import { z } from 'zod'
-import { specOf } from './spec-of.ts'
-import type { Flow, FlowKind } from './types.ts'
+import { printSpec } from './spec/print-spec.ts'
+import type { Flow, FlowKind } from './spec/types.ts'
 
 const orderId = z.string().min(1).max(253)
 
@@ -20,7 +20,7 @@ export type RewindTo = z.output<typeof RewindTo>
 export const OneShots = z.object({
   resetId: orderId.optional(),
   rewind: z.object({ id: orderId, to: RewindTo }).optional(),
-  /** Position of the blocked message, as `blocked` shows it. */
+  /** Position of the blocked message, as in `blocked`. */
   skip: z.string().optional(),
 })
 export type OneShots = z.output<typeof OneShots>
@@ -30,18 +30,18 @@ export const ProcessorSpec = z.object({
   metadata: z.looseObject({ name: z.string().optional(), namespace: z.string().optional() }).optional(),
   spec: z.record(z.string(), z.unknown()),
   oneShots: OneShots.default({}),
-  /** Places of values that came from secrets, as keys from the spec on. */
+  /** Locations of values from secrets, as keys from the spec on. */
   secretPlaces: z.array(z.array(z.union([z.string(), z.number()]))).default([]),
   /** From the annotation max-lag-seconds. */
   lagObjectiveSeconds: z.number().optional(),
 })
 export type ProcessorSpec = z.output<typeof ProcessorSpec>
 
-/** `flow` has its secrets resolved; `secretPlaces` are those it had before. */
+/** `flow` has its secrets resolved; `secretPlaces` are its former references. */
 export function processorSpecText(
   flow: Flow,
   orders: { readonly kind: FlowKind; readonly oneShots?: OneShots; readonly secretPlaces?: ProcessorSpec['secretPlaces'] },
 ): string {
   const { kind, oneShots = {}, secretPlaces = [] } = orders
-  return JSON.stringify({ kind, spec: specOf(flow), oneShots, secretPlaces })
+  return JSON.stringify({ kind, spec: printSpec(flow), oneShots, secretPlaces })
 }

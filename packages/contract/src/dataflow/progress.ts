@@ -1,4 +1,4 @@
-// What a processor says about itself under /progress: the observed part of a flow's status, without payloads. The operator copies it.
+// Response of a processor's /progress: the observed part of a flow's status, without payloads. The operator copies it.
 import { z } from 'zod'
 
 export const Blocked = z.object({
@@ -7,12 +7,12 @@ export const Blocked = z.object({
   connector: z.string(),
   errorType: z.string(),
   message: z.string(),
-  /** Blank where no message is at fault; else the text that `skip` takes. */
+  /** Empty if no message is at fault; else the text that `skip` accepts. */
   position: z.string(),
 })
 export type Blocked = z.output<typeof Blocked>
 
-/** A part that a source cannot know is absent, never 0. */
+/** A part that a source cannot measure is absent, never 0. */
 export const LagReport = z.object({
   messages: z.number().optional(),
   seconds: z.number().optional(),
@@ -20,12 +20,16 @@ export const LagReport = z.object({
 })
 export type LagReport = z.output<typeof LagReport>
 
+/** Conditions that a source can report. */
+export const sourceConditionTypes = ['OverlapNarrowed'] as const
+export type SourceConditionType = (typeof sourceConditionTypes)[number]
+
 const state = z.object({ status: z.enum(['True', 'False', 'Unknown']), reason: z.string(), message: z.string() })
 
 export const Counters = z.object({
-  /** Messages read, re-reads included. */
+  /** Messages read, including repeated reads. */
   readCount: z.number(),
-  /** Messages that ended and lie in the committed prefix: ended written + droppedCount + errorCount. */
+  /** Messages in the committed prefix: written + droppedCount + errorCount. */
   processedCount: z.number(),
   /** Records that main and route sinks acknowledged. */
   writtenCount: z.number(),
@@ -50,7 +54,9 @@ export const Progress = Counters.extend({
   openBytes: z.number(),
   appliedReset: z.string().optional(),
   appliedRewind: z.string().optional(),
-  /** Happenings for events, newest last; each has a number that only grows. */
+  /** Active source conditions; each becomes a condition of the flow with status True. */
+  sourceConditions: z.array(z.object({ type: z.string(), message: z.string() })).optional(),
+  /** Occurrences for events, newest last; ids only grow. */
   notices: z.array(z.object({ id: z.number(), reason: z.string(), message: z.string() })),
 })
 export type Progress = z.output<typeof Progress>

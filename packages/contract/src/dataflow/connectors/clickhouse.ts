@@ -1,8 +1,8 @@
 // clickhouse.
-import { optional, required, standard, type Values } from '../field.ts'
-import { choice, flag, text } from '../kinds.ts'
-import { identifier, identifiers, table } from '../kinds-language.ts'
-import { seconds, whole } from '../kinds-number.ts'
+import { optional, required, standard, type Values } from '../fields/field.ts'
+import { choice, flag, text } from '../fields/kinds.ts'
+import { identifier, identifiers, table } from '../fields/kinds-language.ts'
+import { seconds, whole } from '../fields/kinds-number.ts'
 import {
   checkSink,
   checkTableOrQuery,
@@ -34,11 +34,11 @@ export type ClickhouseSource = Values<typeof sourceFields>
 export const clickhouseSource: Side<typeof sourceFields, ClickhouseSource> = {
   fields: sourceFields,
   check: checkTableOrQuery,
-  warn: (values, path) => [...warnConnection(values, path), { path, reason: 'deletes are not seen' }],
+  warn: (values, path) => [...warnConnection(values, path), { path, reason: 'deleted rows are not detected' }],
   complete: (values) => ({ ...values, readBatchSize: values.readBatchSize === 0 ? 10_000 : values.readBatchSize }),
 }
 
-export const clickhouseDefaults: SinkDefaults = { batchSize: 10_000, batchBytes: 16 << 20, intervalSeconds: 1, isEager: false }
+const clickhouseDefaults: SinkDefaults = { batchSize: 10_000, batchBytes: 16 << 20, intervalSeconds: 1, isEager: false }
 const sinkSide = {
   ...connection,
   ...sinkFields(clickhouseDefaults),

@@ -1,9 +1,9 @@
 // nessie and iceberg: one table format behind two catalogs.
-import { optional, required, standard, type Values } from '../field.ts'
-import { choice, digits, flag, listOf, text } from '../kinds.ts'
-import { table } from '../kinds-language.ts'
-import { seconds, size } from '../kinds-number.ts'
-import type { Problem } from '../problem.ts'
+import { optional, required, standard, type Values } from '../fields/field.ts'
+import { choice, digits, flag, listOf, text } from '../fields/kinds.ts'
+import { table } from '../fields/kinds-language.ts'
+import { seconds, size } from '../fields/kinds-number.ts'
+import type { Problem } from '../fields/problem.ts'
 import {
   at,
   basicAuth,
@@ -57,7 +57,7 @@ const reading = {
   snapshotCheckpoints: standard(flag, true),
 }
 
-export const icebergDefaults: SinkDefaults = { batchSize: 100_000, batchBytes: 64 << 20, intervalSeconds: 60, isEager: false }
+const icebergDefaults: SinkDefaults = { batchSize: 100_000, batchBytes: 64 << 20, intervalSeconds: 60, isEager: false }
 const writing = {
   ...both,
   ...sinkFields(icebergDefaults),

@@ -1,4 +1,4 @@
-// Every connector, by type: what a source or sink may be. The list of a spec's known types is this one.
+// All connectors by type. A spec may use the types in this list.
 import { type ClickhouseSink, type ClickhouseSource, clickhouseSink, clickhouseSource } from './clickhouse.ts'
 import {
   type IcebergSink,
@@ -43,7 +43,7 @@ export const sinks = {
 export type SourceType = keyof typeof sources
 export type SinkType = keyof typeof sinks
 
-/** In the normal form: always type and config. */
+/** Normalized: always type and config. */
 export type Source =
   | { readonly type: 'kafka'; readonly config: KafkaSource }
   | { readonly type: 'postgresql'; readonly config: PostgresqlSource }

@@ -1,8 +1,8 @@
 // Fields of a kafka sink under the names of an older client.
-import { child, isMap, optional, type Place, warn } from '../field.ts'
-import { flag } from '../kinds.ts'
-import { duration, size, whole } from '../kinds-number.ts'
-import { readFields } from '../read-fields.ts'
+import { child, isMap, optional, type SpecLocation, warn } from '../fields/field.ts'
+import { flag } from '../fields/kinds.ts'
+import { duration, size, whole } from '../fields/kinds-number.ts'
+import { readFields } from '../fields/read-fields.ts'
 
 const aliases = {
   flushMessages: optional(whole({ min: 0 })),
@@ -11,19 +11,19 @@ const aliases = {
   async: optional(flag),
 }
 
-/** The block with those names replaced; a name of ours wins. */
-export function readKafkaAliases(block: unknown, place: Place): unknown {
+/** Replaces old field names by current ones. If both are set, the current one is used. */
+export function renameKafkaAliases(block: unknown, place: SpecLocation): unknown {
   if (!isMap(block)) return block
-  const read = readFields(aliases, block, place, Object.keys(block))
+  const values = readFields(aliases, block, place, Object.keys(block))
   const { flushMessages: _m, flushBytes: _b, flushFrequency: _f, async: _a, ...others } = block
-  if (read?.async !== undefined) warn(child(place, 'async'), 'is ignored: every write is confirmed')
+  if (values?.async !== undefined) warn(child(place, 'async'), 'is ignored: the sink always waits for acknowledgment')
   return {
-    ...renamed('batchSize', read?.flushMessages),
-    ...renamed('batchBytes', read?.flushBytes || undefined),
-    ...interval(read?.flushFrequency),
+    ...toField('batchSize', values?.flushMessages),
+    ...toField('batchBytes', values?.flushBytes || undefined),
+    ...toFlushInterval(values?.flushFrequency),
     ...others,
   }
 }
 
-const renamed = (name: string, value: number | undefined): object => (value === undefined ? {} : { [name]: value })
-const interval = (ms: number | undefined): object => renamed('batchFlushIntervalSeconds', ms === undefined ? undefined : ms / 1000)
+const toField = (name: string, value: number | undefined): object => (value === undefined ? {} : { [name]: value })
+const toFlushInterval = (ms: number | undefined): object => toField('batchFlushIntervalSeconds', ms === undefined ? undefined : ms / 1000)

@@ -1,11 +1,11 @@
-// kafka: fields of both sides, and what must hold between them.
+// kafka: fields of source and sink, and rules between them.
 import { z } from 'zod'
-import { type Kind, optional, refuse, refuseType, required, standard, type Values } from '../field.ts'
-import { parseInstant } from '../instant.ts'
-import { choice, flag, listOf, text } from '../kinds.ts'
-import { path as pathKind } from '../kinds-language.ts'
-import { duration, size, whole } from '../kinds-number.ts'
-import type { Problem } from '../problem.ts'
+import { type Kind, optional, refuse, refuseType, required, standard, type Values } from '../fields/field.ts'
+import { choice, flag, listOf, text } from '../fields/kinds.ts'
+import { path as pathKind } from '../fields/kinds-language.ts'
+import { duration, size, whole } from '../fields/kinds-number.ts'
+import type { Problem } from '../fields/problem.ts'
+import { parseInstant } from '../language/instant.ts'
 import {
   at,
   checkSink,
@@ -22,7 +22,7 @@ import {
   warnSink,
 } from './shared.ts'
 
-export const securityProtocols = ['PLAINTEXT', 'SSL', 'SASL_PLAINTEXT', 'SASL_SSL'] as const
+const securityProtocols = ['PLAINTEXT', 'SSL', 'SASL_PLAINTEXT', 'SASL_SSL'] as const
 export type SecurityProtocol = (typeof securityProtocols)[number]
 
 const both = {
@@ -72,12 +72,12 @@ export const kafkaSource: Side<typeof sourceFields, KafkaSource> = {
   warn: warnInsecure,
   complete: (values, flow) => ({
     ...values,
-    securityProtocol: protocolOf(values),
+    securityProtocol: chooseProtocol(values),
     consumerGroup: isGiven(values, 'consumerGroup') ? values.consumerGroup : `dataflow-${flow.namespace}-${flow.name}`,
   }),
 }
 
-export const kafkaDefaults: SinkDefaults = { batchSize: 1000, batchBytes: 1 << 20, intervalSeconds: 0.01, isEager: true }
+const kafkaDefaults: SinkDefaults = { batchSize: 1000, batchBytes: 1 << 20, intervalSeconds: 0.01, isEager: true }
 const sinkSide = {
   ...both,
   ...sinkFields(kafkaDefaults),
@@ -99,14 +99,14 @@ export const kafkaSink: Side<typeof sinkSide, KafkaSink> = {
   complete: (values) => ({
     ...values,
     ...completeSink(values, kafkaDefaults),
-    securityProtocol: protocolOf(values),
+    securityProtocol: chooseProtocol(values),
     idempotent: values.idempotent ?? values.requiredAcks === 'all',
-    // A topic that a secret gives has its subject once it is known.
+    // The subject of a topic from a secret is set when the secret is resolved.
     subject: values.subject ?? (values.topic === undefined ? undefined : `${values.topic}-value`),
   }),
 }
 
-function protocolOf(values: Both): SecurityProtocol {
+function chooseProtocol(values: Both): SecurityProtocol {
   if (values.securityProtocol !== undefined) return values.securityProtocol
   if (values.sasl !== undefined) return values.tls === undefined ? 'SASL_PLAINTEXT' : 'SASL_SSL'
   return values.tls === undefined ? 'PLAINTEXT' : 'SSL'

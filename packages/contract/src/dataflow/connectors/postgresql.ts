@@ -1,9 +1,9 @@
 // postgresql and postgresql-cdc.
-import { many, optional, required, standard, type Values } from '../field.ts'
-import { choice, flag, listOf, text } from '../kinds.ts'
-import { identifier, identifiers, table } from '../kinds-language.ts'
-import { seconds, size, whole } from '../kinds-number.ts'
-import type { Problem } from '../problem.ts'
+import { many, optional, required, standard, type Values } from '../fields/field.ts'
+import { choice, flag, listOf, text } from '../fields/kinds.ts'
+import { identifier, identifiers, table } from '../fields/kinds-language.ts'
+import { seconds, size, whole } from '../fields/kinds-number.ts'
+import type { Problem } from '../fields/problem.ts'
 import {
   at,
   checkSink,
@@ -42,7 +42,7 @@ export const postgresqlSource: Side<typeof sourceFields, PostgresqlSource> = {
   check: checkTableOrQuery,
   warn: (values, path) => [
     ...warnConnection(values, path),
-    { path, reason: 'deletes are not seen; late commits need overlapSeconds or postgresql-cdc' },
+    { path, reason: 'deleted rows are not detected; late commits need overlapSeconds or postgresql-cdc' },
   ],
   complete: (values) => ({ ...values, readBatchSize: values.readBatchSize === 0 ? 1000 : values.readBatchSize }),
 }
@@ -83,7 +83,7 @@ export const postgresqlCdcSource: Side<typeof cdcFields, PostgresqlCdcSource> = 
 
 const slotName = (namespace: string, name: string): string => `brokkr_${namespace}_${name}`.replace(/[^A-Za-z0-9_]/g, '_').slice(0, 63)
 
-export const postgresqlDefaults: SinkDefaults = { batchSize: 1000, batchBytes: 4 << 20, intervalSeconds: 1, isEager: true }
+const postgresqlDefaults: SinkDefaults = { batchSize: 1000, batchBytes: 4 << 20, intervalSeconds: 1, isEager: true }
 const sinkSide = {
   ...connection,
   ...sinkFields(postgresqlDefaults),
@@ -105,7 +105,7 @@ export const postgresqlSink: Side<typeof sinkSide, PostgresqlSink> = {
   fields: sinkSide,
   check: (values, path) => [...checkSink(values, path), ...checkUpsert(values, path)],
   warn: (values, path) => [...warnConnection(values, path), ...warnSink(values, path, postgresqlDefaults)],
-  complete: (values) => ({ ...values, ...completeSink(values, postgresqlDefaults), deleteMode: deleteModeOf(values) }),
+  complete: (values) => ({ ...values, ...completeSink(values, postgresqlDefaults), deleteMode: chooseDeleteMode(values) }),
 }
 
 const checkUpsert = (values: SinkValues, path: string): Problem[] =>
@@ -113,7 +113,7 @@ const checkUpsert = (values: SinkValues, path: string): Problem[] =>
     ? [at(`${path}.upsertStrategy`, 'V24', 'ifNewer needs upsertVersionColumn')]
     : []
 
-function deleteModeOf(values: SinkValues): DeleteMode {
+function chooseDeleteMode(values: SinkValues): DeleteMode {
   if (values.deleteMode !== undefined) return values.deleteMode
   if (values.softDeleteColumn !== undefined) return 'soft'
   return values.upsertMode ? 'hard' : 'row'

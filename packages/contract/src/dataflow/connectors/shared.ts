@@ -1,11 +1,11 @@
-// What the connectors have in common: TLS, credentials, the fields of every sink, and the shape of a connector's description.
-import { type Fields, type FlowIdentity, isMap, optional, required, type SecretRef, standard, type Values } from '../field.ts'
-import { choice, flag, text } from '../kinds.ts'
-import { number, size, whole } from '../kinds-number.ts'
-import type { Problem, Rule, Warning } from '../problem.ts'
-import { block } from '../read-fields.ts'
+// Parts that connectors share: TLS, credentials, fields of every sink, and the description of a connector.
+import { type Fields, type FlowIdentity, isMap, optional, required, type SecretRef, standard, type Values } from '../fields/field.ts'
+import { choice, flag, pem, text } from '../fields/kinds.ts'
+import { number, size, whole } from '../fields/kinds-number.ts'
+import type { Problem, Rule, Warning } from '../fields/problem.ts'
+import { block } from '../fields/read-fields.ts'
 
-/** One side of a connector: its fields, what must hold between them, and how the defaults that depend on others are filled. */
+/** One side of a connector: fields, rules between them, and defaults that depend on other fields. */
 export interface Side<F extends Fields, C> {
   readonly fields: F
   check(values: Values<F>, path: string): Problem[]
@@ -18,9 +18,9 @@ export const tls = block({
   certFile: optional(text),
   keyFile: optional(text),
   caFile: optional(text),
-  cert: optional(text, { twin: 'certSecretRef' }),
-  key: optional(text, { twin: 'keySecretRef' }),
-  ca: optional(text, { twin: 'caSecretRef' }),
+  cert: optional(pem, { twin: 'certSecretRef' }),
+  key: optional(pem, { twin: 'keySecretRef' }),
+  ca: optional(pem, { twin: 'caSecretRef' }),
 })
 
 export const basicAuth = block({
@@ -51,7 +51,7 @@ export const sinkFields = (defaults: SinkDefaults) => ({
   batchSize: standard(whole({ min: 0 }), defaults.batchSize),
   batchBytes: standard(size({ min: 0, above: true }), defaults.batchBytes),
   batchFlushIntervalSeconds: optional(number({ min: 0 })),
-  /** Only in what the operator hands to the processor: whether the interval was left to us. */
+  /** Only in the processor's spec: whether the interval was left to its default. */
   eager: optional(flag),
   exactlyOnce: standard(choice(['auto', 'required', 'off']), 'auto'),
   unknownFields: standard(choice(['deadLetter', 'ignore', 'addColumn']), 'deadLetter'),
@@ -66,7 +66,7 @@ export type SinkFlush = {
   readonly eager: boolean
 }
 
-/** Setting the interval turns eager off. */
+/** A configured interval turns eager off. */
 export const completeSink = (values: SinkValues, defaults: SinkDefaults): SinkFlush => ({
   batchFlushIntervalSeconds: values.batchFlushIntervalSeconds ?? defaults.intervalSeconds,
   eager: values.eager ?? (defaults.isEager && values.batchFlushIntervalSeconds === undefined),
@@ -90,7 +90,7 @@ export function warnSink(values: SinkValues, path: string, defaults: SinkDefault
     : []
 }
 
-/** A polling source reads a table or a query of its own. */
+/** A polling source reads a table or a query. */
 export function checkTableOrQuery(values: { readonly query: string | undefined }, path: string): Problem[] {
   const hasPlace = values.query !== undefined || isGiven(values, 'table')
   return hasPlace ? [] : [at(`${path}.table`, 'V1', 'is required: set table or tableSecretRef')]
@@ -101,20 +101,20 @@ export const checkAppendOnly = (type: string, values: { readonly upsertMode: boo
 
 export const at = (path: string, rule: Rule, reason: string): Problem => ({ path, rule, reason })
 
-/** Whether a field has a value, or a secret that will give it one. */
+/** Whether a field has a value or a secret that provides it. */
 export function isGiven(values: object | undefined, field: string, twin = `${field}SecretRef`): boolean {
   const map = values as Readonly<Record<string, SecretRef | string | undefined>> | undefined
   return map !== undefined && (map[field] !== undefined || map[twin] !== undefined)
 }
 
-/** Every `tls` below a connector's configuration. */
+/** Every `tls` in a connector's configuration. */
 export function warnInsecure(values: unknown, path: string): Warning[] {
   if (!isMap(values)) return []
   const own = values['insecureSkipVerify'] === true ? [{ path: `${path}.insecureSkipVerify`, reason: insecureText }] : []
   return [...own, ...Object.entries(values).flatMap(([key, value]) => warnInsecure(value, `${path}.${key}`))]
 }
 
-/** A connection string with a password in it belongs into a secret. */
+/** A connection string with a password belongs in a secret. */
 export function warnConnection(values: { readonly connectionString?: string | undefined }, path: string): Warning[] {
   const hasPassword = /:\/\/[^/?#@]*:[^/?#@]+@|\bpassword\s*=/i.test(values.connectionString ?? '')
   const own = hasPassword ? [{ path: `${path}.connectionString`, reason: 'use connectionStringSecretRef' }] : []

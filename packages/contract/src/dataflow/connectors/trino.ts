@@ -1,10 +1,10 @@
-// trino.
-import { optional, required, standard, type Values } from '../field.ts'
-import { choice, flag, mapOf, opaqueMap, text } from '../kinds.ts'
-import { identifier, identifiers, table } from '../kinds-language.ts'
-import { seconds, whole } from '../kinds-number.ts'
-import type { Problem } from '../problem.ts'
-import { block } from '../read-fields.ts'
+// Fields, validation and defaults of the Trino source and sink.
+import { optional, required, standard, type Values } from '../fields/field.ts'
+import { choice, flag, mapOf, opaqueMap, text } from '../fields/kinds.ts'
+import { identifier, identifiers, table } from '../fields/kinds-language.ts'
+import { seconds, whole } from '../fields/kinds-number.ts'
+import type { Problem } from '../fields/problem.ts'
+import { block } from '../fields/read-fields.ts'
 import {
   at,
   basicAuth,
@@ -22,15 +22,15 @@ import {
   warnSink,
 } from './shared.ts'
 
-const authWays = ['none', 'basic', 'bearer', 'oauth2'] as const
-export type TrinoAuth = (typeof authWays)[number]
+const authMethods = ['none', 'basic', 'bearer', 'oauth2'] as const
+export type TrinoAuth = (typeof authMethods)[number]
 
 const connection = {
   serverURL: required(text, { twin: true }),
   catalog: required(text, { twin: true }),
   schema: required(text, { twin: true }),
   user: standard(text, 'dataflow-operator'),
-  auth: optional(choice(authWays)),
+  auth: optional(choice(authMethods)),
   basicAuth: optional(basicAuth),
   bearerToken: optional(text, { twin: true, isSecret: true }),
   oauth2: optional(
@@ -41,7 +41,7 @@ const connection = {
       scope: optional(text),
     }),
   ),
-  /** Not in this release: refused, so that nobody believes to be logged in. */
+  /** Not supported in this release: refused, so that a flow never runs without the configured login. */
   keycloak: optional(opaqueMap),
   tls: optional(tls),
   queryTimeoutSeconds: standard(whole({ min: 1 }), 600),
@@ -64,12 +64,12 @@ export type TrinoSource = Omit<SourceValues, 'auth'> & { readonly auth: TrinoAut
 export const trinoSource: Side<typeof sourceFields, TrinoSource> = {
   fields: sourceFields,
   check: (values, path) => [...checkTableOrQuery(values, path), ...checkAuth(values, path)],
-  warn: (values, path) => [...warnInsecure(values, path), { path, reason: 'deletes are not seen' }],
-  complete: (values) => ({ ...values, auth: authOf(values), readBatchSize: values.readBatchSize === 0 ? 1000 : values.readBatchSize }),
+  warn: (values, path) => [...warnInsecure(values, path), { path, reason: 'deleted rows are not detected' }],
+  complete: (values) => ({ ...values, auth: chooseAuth(values), readBatchSize: values.readBatchSize === 0 ? 1000 : values.readBatchSize }),
 }
 
-export const trinoDefaults: SinkDefaults = { batchSize: 500, batchBytes: 900_000, intervalSeconds: 5, isEager: false }
-const sinkSide = {
+const trinoDefaults: SinkDefaults = { batchSize: 500, batchBytes: 900_000, intervalSeconds: 5, isEager: false }
+const trinoSinkFields = {
   ...connection,
   ...sinkFields(trinoDefaults),
   table: required(table, { twin: true }),
@@ -77,17 +77,17 @@ const sinkSide = {
   conflictKey: optional(identifiers),
   autoCreateTable: standard(flag, false),
 }
-type SinkValues = Values<typeof sinkSide>
+type SinkValues = Values<typeof trinoSinkFields>
 export type TrinoSink = Omit<SinkValues, 'auth' | keyof SinkFlush> & SinkFlush & { readonly auth: TrinoAuth }
 
-export const trinoSink: Side<typeof sinkSide, TrinoSink> = {
-  fields: sinkSide,
+export const trinoSink: Side<typeof trinoSinkFields, TrinoSink> = {
+  fields: trinoSinkFields,
   check: (values, path) => [...checkSink(values, path), ...checkAuth(values, path), ...checkAppendOnly('trino', values, path)],
   warn: (values, path) => [...warnInsecure(values, path), ...warnSink(values, path, trinoDefaults)],
-  complete: (values) => ({ ...values, ...completeSink(values, trinoDefaults), auth: authOf(values) }),
+  complete: (values) => ({ ...values, ...completeSink(values, trinoDefaults), auth: chooseAuth(values) }),
 }
 
-function authOf(values: Connection): TrinoAuth {
+function chooseAuth(values: Connection): TrinoAuth {
   if (values.auth !== undefined) return values.auth
   if (isGiven(values, 'bearerToken')) return 'bearer'
   if (values.oauth2 !== undefined) return 'oauth2'
@@ -96,14 +96,14 @@ function authOf(values: Connection): TrinoAuth {
 
 function checkAuth(values: Connection, path: string): Problem[] {
   if (values.keycloak !== undefined)
-    return [at(`${path}.keycloak`, 'V3', `"keycloak" is not known; use one of: ${authWays.toSorted().join(', ')}`)]
+    return [at(`${path}.keycloak`, 'V3', `keycloak is not supported in this release; use one of: ${authMethods.toSorted().join(', ')}`)]
   const hasBearer = isGiven(values, 'bearerToken')
   if (hasBearer && values.oauth2 !== undefined) return [at(path, 'V27', 'bearer and oauth2 exclude each other')]
-  const auth = authOf(values)
-  if (auth === 'bearer' && !hasBearer) return [at(path, 'V27', 'bearer needs bearerToken or bearerTokenSecretRef')]
+  const auth = chooseAuth(values)
+  if (auth === 'bearer' && !hasBearer) return [at(path, 'V27', 'auth: bearer requires bearerToken or bearerTokenSecretRef')]
   if (auth === 'basic' && !(isGiven(values.basicAuth, 'username') && isGiven(values.basicAuth, 'password')))
-    return [at(path, 'V27', 'basic needs username and password')]
+    return [at(path, 'V27', 'auth: basic requires username and password')]
   if (auth === 'oauth2' && !(isGiven(values.oauth2, 'clientID') && isGiven(values.oauth2, 'clientSecret')))
-    return [at(path, 'V27', 'oauth2 needs clientID and clientSecret')]
+    return [at(path, 'V27', 'auth: oauth2 requires clientID and clientSecret')]
   return []
 }

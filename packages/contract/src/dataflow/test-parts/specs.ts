@@ -1,7 +1,7 @@
 // Specs for tests: the smallest valid block of every connector, and a flow made of them.
-import { re2 } from '../re2.ts'
-import type { Normalised } from '../types.ts'
-import { validate } from '../validate.ts'
+import { re2 } from '../language/re2.ts'
+import type { NormalizeResult } from '../spec/types.ts'
+import { validate } from '../spec/validate.ts'
 
 type Map = Record<string, unknown>
 
@@ -30,7 +30,7 @@ export const sink = (type: string, more: Map = {}): Map => ({ type, config: { ..
 /** From Kafka to Kafka, with some fields of the spec replaced or added. */
 export const spec = (more: Map = {}): Map => ({ source: source('kafka'), sink: sink('kafka'), ...more })
 
-export const judge = (given: unknown, more: Map = {}): Normalised =>
+export const judge = (given: unknown, more: Map = {}): NormalizeResult =>
   validate({ kind: 'DataFlow', metadata: { namespace: 'ns', name: 'orders' }, spec: given, ...more }, re2)
 
 /** `V1 spec.source.type: is required` */
