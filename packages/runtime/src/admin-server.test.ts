@@ -2,8 +2,8 @@ import { connect } from 'node:net'
 import { request } from 'undici'
 import { afterEach, expect, test } from 'vitest'
 import { type AdminServer, type AdminServerOptions, startAdminServer } from './admin-server.ts'
-import { createLog } from './log.ts'
-import { createMetrics } from './metrics.ts'
+import { createLog } from './logging/log.ts'
+import { createMetrics } from './metrics/metrics.ts'
 
 const open: AdminServer[] = []
 afterEach(async () => void (await Promise.all(open.splice(0).map((server) => server.close()))))
@@ -45,7 +45,7 @@ test('metrics are served in their own type', async () => {
   })
 })
 
-test('a program that is not ready says why, without secrets', async () => {
+test('/readyz contains the reason without secrets if the program is not ready', async () => {
   let reason: string | null = 'starting'
   const { ask } = await setup({ ready: () => Promise.resolve(reason) })
   expect(await ask('/readyz')).toMatchObject({ status: 503, text: 'starting' })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { backoffDelayMs, jittered, uniform } from './backoff.ts'
+import { addJitter, backoffDelayMs, randomBetween } from './backoff.ts'
 
 test.each([
   [0, 2_000],
@@ -38,9 +38,9 @@ test('jitter stays within its bounds for every policy and attempt', () => {
 })
 
 test('jittered moves a value by a share of itself, uniform keeps to its ends', () => {
-  const moved = Array.from({ length: 200 }, () => jittered(1_000, 0.1))
+  const moved = Array.from({ length: 200 }, () => addJitter(1_000, 0.1))
   expect(Math.min(...moved)).toBeGreaterThanOrEqual(900)
   expect(Math.max(...moved)).toBeLessThanOrEqual(1_100)
   expect(new Set(moved).size).toBeGreaterThan(100)
-  expect(uniform(5, 5)).toBe(5)
+  expect(randomBetween(5, 5)).toBe(5)
 })

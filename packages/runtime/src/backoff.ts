@@ -14,16 +14,16 @@ export function backoffDelayMs(policy: BackoffPolicy, attempt: number): number {
   // A factor to a large power is Infinity, and 0 times that is NaN: the exponent is bounded instead.
   const exponent = Math.min(Math.max(0, Math.trunc(attempt) || 0), 1_000)
   const stepMs = baseMs <= 0 ? 0 : Math.min(maxMs, baseMs * factor ** exponent)
-  if (jitter === 'full') return uniform(0, stepMs)
-  if (jitter === 'fifth') return jittered(stepMs, 0.2)
-  return jitter === 'equal' ? uniform(stepMs / 2, stepMs) : stepMs
+  if (jitter === 'full') return randomBetween(0, stepMs)
+  if (jitter === 'fifth') return addJitter(stepMs, 0.2)
+  return jitter === 'equal' ? randomBetween(stepMs / 2, stepMs) : stepMs
 }
 
 /** `ms` moved by up to `share` of itself in either direction: jittered(1000, 0.1) is 900 to 1100. */
-export function jittered(ms: number, share: number): number {
-  return uniform(ms * (1 - share), ms * (1 + share))
+export function addJitter(ms: number, share: number): number {
+  return randomBetween(ms * (1 - share), ms * (1 + share))
 }
 
-export function uniform(minMs: number, maxMs: number): number {
+export function randomBetween(minMs: number, maxMs: number): number {
   return minMs + Math.random() * (maxMs - minMs)
 }

@@ -7,7 +7,7 @@ test('a sleep ends after its time', async () => {
   expect(systemClock.monotonicMs() - startedMs).toBeGreaterThanOrEqual(19)
 })
 
-test('a sleep ends with the reason of its signal, also when that came before', async () => {
+test('a sleep rejects with the reason of its signal, also if it was aborted before', async () => {
   const reason = new Error('stop')
   const controller = new AbortController()
   const sleeping = systemClock.sleep(600_000, controller.signal)

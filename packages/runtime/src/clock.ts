@@ -1,9 +1,9 @@
 // Time as a dependency, so that a test can move it. Programs get `systemClock` from their main.
 
 export interface Clock {
-  /** Milliseconds since 1970; may jump when the machine's clock is set. For what people read. */
+  /** Milliseconds since 1970; can jump when the system clock is set. For timestamps. */
   now(): number
-  /** Milliseconds since some moment; never goes back. For what is measured. */
+  /** Monotonic milliseconds. For measuring durations. */
   monotonicMs(): number
   /** Rejects with the signal's reason as soon as it is aborted. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
@@ -17,7 +17,7 @@ export const systemClock: Clock = {
   setTimer,
 }
 
-/** Node fires at once what lies further ahead than 2^31 - 1 ms, so long waits are made of pieces. */
+/** Node fires timers beyond 2^31 - 1 ms immediately, so long waits are split. */
 const pieceMs = 2 ** 31 - 1
 
 function setTimer(ms: number, fire: () => void): { cancel(): void } {
@@ -34,10 +34,10 @@ function setTimer(ms: number, fire: () => void): { cancel(): void } {
 
 function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  if (signal?.aborted) return Promise.reject(reasonOf(signal))
+  if (signal?.aborted) return Promise.reject(toAbortError(signal))
   const abort = () => {
     timer.cancel()
-    if (signal) reject(reasonOf(signal))
+    if (signal) reject(toAbortError(signal))
   }
   const timer = setTimer(ms, () => {
     signal?.removeEventListener('abort', abort)
@@ -47,6 +47,6 @@ function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return promise
 }
 
-function reasonOf(signal: AbortSignal): Error {
+function toAbortError(signal: AbortSignal): Error {
   return signal.reason instanceof Error ? signal.reason : new Error(`stopped: ${String(signal.reason)}`)
 }

@@ -62,7 +62,7 @@ test.each([0, -1, Number.NaN])('a limit of %d is refused', async (limit) => {
   await expect(createLimiter(limit).run(async () => 1)).rejects.toThrow('at least 1')
 })
 
-test('a limiter lets callers in by order of asking, and a failure frees its place', async () => {
+test('a limiter admits callers in order, and a failure frees its slot', async () => {
   const limiter = createLimiter(1)
   const order: string[] = []
   const gate = Promise.withResolvers<void>()
@@ -89,7 +89,7 @@ test('a limiter with a bound on waiting answers overloaded', async () => {
   await expect(limiter.run(async () => 1)).resolves.toBe(1)
 })
 
-test('a caller who gives up leaves the queue, and the next one moves up', async () => {
+test('an aborted caller is removed from the queue', async () => {
   const limiter = createLimiter(1)
   const gate = Promise.withResolvers<void>()
   const held = limiter.run(() => gate.promise)

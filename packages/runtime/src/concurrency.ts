@@ -1,10 +1,8 @@
-// Bounded parallelism: a map over many items with few at a time, and a limiter shared by callers who do not know each other.
+// Bounded parallelism: a map with a limit, and a limiter that independent callers share.
 import { Retryable, toError } from './errors.ts'
 
-/**
- * Results in the order of the items. The first failure starts nothing further, waits for what runs, then rejects: no call is
- * left running behind the caller's back. An aborted signal does the same with its reason.
- */
+/** Returns results in the order of the items. After the first failure or an abort it starts no further call, waits for those in
+ *  progress and rejects. */
 export async function mapBounded<T, R>(
   items: readonly T[],
   limit: number,
@@ -21,7 +19,7 @@ export async function mapBounded<T, R>(
       results[index] = await work(items[index] as T, index)
     }
   }
-  const lanes = Array.from({ length: Math.min(checkedLimit(limit), items.length) }, () =>
+  const lanes = Array.from({ length: Math.min(requireLimit(limit), items.length) }, () =>
     lane().catch((thrown: unknown) => void failures.push(thrown)),
   )
   await Promise.all(lanes)
@@ -30,17 +28,17 @@ export async function mapBounded<T, R>(
 }
 
 export interface Limiter {
-  /** Waits for a free place, in order of asking; a caller whose signal is aborted gives up its place in the queue. */
+  /** Waits for a free slot in FIFO order; an aborted signal removes the caller from the queue. */
   run<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T>
   readonly active: number
   readonly waiting: number
 }
 
-/** A function as limit is asked each time a place is given away: for settings that change. */
+/** A function as limit is read whenever a slot is assigned, for settings that change. */
 export function createLimiter(limit: number | (() => number), { waitingMax = Infinity }: { waitingMax?: number } = {}): Limiter {
   const queue: (() => void)[] = []
   let active = 0
-  const places = () => checkedLimit(typeof limit === 'function' ? limit() : limit)
+  const places = () => requireLimit(typeof limit === 'function' ? limit() : limit)
   const admit = () => {
     while (active < places() && queue.length > 0) {
       active += 1
@@ -49,8 +47,8 @@ export function createLimiter(limit: number | (() => number), { waitingMax = Inf
   }
   return {
     async run(work, signal) {
-      if (active >= places() && queue.length >= waitingMax) throw tooMany(waitingMax)
-      await admitted(queue, admit, signal)
+      if (active >= places() && queue.length >= waitingMax) throw tooManyWaiting(waitingMax)
+      await waitForAdmission(queue, admit, signal)
       try {
         return await work()
       } finally {
@@ -67,8 +65,8 @@ export function createLimiter(limit: number | (() => number), { waitingMax = Inf
   }
 }
 
-/** Resolves when `admit` has taken this caller from the queue. */
-function admitted(queue: (() => void)[], admit: () => void, signal?: AbortSignal): Promise<void> {
+/** Resolves when `admit` has removed this caller from the queue. */
+function waitForAdmission(queue: (() => void)[], admit: () => void, signal?: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   if (signal?.aborted) return Promise.reject(toError(signal.reason))
   const enter = () => {
@@ -85,11 +83,11 @@ function admitted(queue: (() => void)[], admit: () => void, signal?: AbortSignal
   return promise
 }
 
-function checkedLimit(limit: number): number {
+function requireLimit(limit: number): number {
   if (limit >= 1) return limit
   throw new RangeError(`a limit of parallel work is at least 1, not ${limit}`)
 }
 
-function tooMany(waitingMax: number): Retryable {
-  return new Retryable(`${waitingMax} callers wait already: try again in a moment`, { code: 'overloaded' })
+function tooManyWaiting(waitingMax: number): Retryable {
+  return new Retryable(`queue is full (${waitingMax} waiting); retry later`, { code: 'overloaded' })
 }

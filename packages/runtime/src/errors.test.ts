@@ -33,7 +33,7 @@ test('each kind carries its name, cause and code', () => {
   expect('cause' in new Terminal('x')).toBe(false)
 })
 
-test('errorText tells the whole chain, each part once, and ends on a circle', () => {
+test('errorText contains the whole cause chain once and ends at a cycle', () => {
   const circle = new Error('outer')
   circle.cause = new Error('inner', { cause: circle })
   expect(errorText(new Terminal('apply web', { cause: new Error('apply web', { cause: new Error('refused') }) }))).toBe(

@@ -1,9 +1,9 @@
-// How a failure says what its catcher may do next: give up, try again, tell the caller that a thing is missing or has changed.
-// The message is for an operator and says what was attempted; `code` is for programs.
+// Error types that tell the catcher what to do: give up, retry, report as missing or as conflict. The message is for operators and
+// names the attempt; `code` is for programs.
 
 export type FailureDetails = { cause?: unknown; code?: string }
 
-/** What the four kinds share; catch the kinds, not this. */
+/** Base of the four types. Catch the types, not the base. */
 export abstract class Failure extends Error {
   readonly code: string | undefined
 
@@ -17,7 +17,7 @@ export abstract class Failure extends Error {
 /** Trying again with the same input cannot help. */
 export class Terminal extends Failure {}
 
-/** The same attempt may succeed later; `afterMs` is how long the other side asked us to wait. */
+/** The same attempt can succeed later; `afterMs` is the wait that the peer requested. */
 export class Retryable extends Failure {
   readonly afterMs: number | undefined
 
@@ -38,10 +38,10 @@ export class NotFound extends Failure {
   }
 }
 
-/** Somebody else changed or took the thing first. */
+/** Another writer changed the resource first. */
 export class Conflict extends Failure {}
 
-/** Whether the same attempt is worth repeating. What nobody classified is not: a bug repeated is still a bug. */
+/** True if the same attempt can succeed later. Unclassified errors count as bugs and are not retried. */
 export function isRetryable(error: unknown): boolean {
   for (const link of causes(error)) {
     if (link instanceof Retryable) return true
@@ -51,12 +51,12 @@ export function isRetryable(error: unknown): boolean {
   return false
 }
 
-/** `catch` hands out unknown; the log and our own errors want an Error. */
+/** Converts the unknown value of a `catch` to an Error. */
 export function toError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(typeof thrown === 'string' ? thrown : `thrown value of type ${typeof thrown}`)
 }
 
-/** "what was attempted: why it failed: what lay beneath", each part once. */
+/** "attempt: cause: root cause", each part once. */
 export function errorText(error: unknown): string {
   const parts = causes(error).map((link) => toError(link).message)
   return parts.filter((part, index) => part !== '' && part !== parts[index - 1]).join(': ')
@@ -76,7 +76,7 @@ function causes(error: unknown): unknown[] {
   return chain
 }
 
-/** Node's and undici's codes for a peer or a network that may be back in a moment. */
+/** Codes of Node and undici for peers and networks that can recover. */
 const transientCodes: ReadonlySet<unknown> = new Set([
   'ECONNREFUSED',
   'ECONNRESET',

@@ -1,7 +1,7 @@
 import { manualClock } from '@brokkr/testing/clock.ts'
 import { expect, test } from 'vitest'
 import { createLifecycle, type Exits } from './lifecycle.ts'
-import { createLog } from './log.ts'
+import { createLog } from './logging/log.ts'
 import { startChild } from './test-parts/child.ts'
 
 function setup(graceMs = 10_000) {
@@ -42,7 +42,7 @@ test('closes in reverse order of opening, one after the other, and logs each wit
   ])
 })
 
-test('a closing that fails does not stop the others, and is told', async () => {
+test('a failed close is logged and does not stop the others', async () => {
   const { lifecycle, lines } = setup()
   const order: string[] = []
   lifecycle.onClose('a', () => void order.push('a'))
@@ -96,7 +96,7 @@ test('closing everything never takes longer than the grace', async () => {
   expect(begun).toBe(20)
 })
 
-test('closing twice closes once, and both wait for the end', async () => {
+test('a second close waits for the first and closes nothing again', async () => {
   const { lifecycle } = setup()
   let count = 0
   lifecycle.onClose('a', () => void (count += 1))
@@ -104,7 +104,7 @@ test('closing twice closes once, and both wait for the end', async () => {
   expect(count).toBe(1)
 })
 
-test('what is opened during or after the closing is closed as well', async () => {
+test('a resource registered during or after close is closed as well', async () => {
   const { lifecycle } = setup()
   const order: string[] = []
   lifecycle.onClose('a', () => {

@@ -1,16 +1,17 @@
-// Stops a program: what was opened is closed in reverse order, each closing within what is left of the grace, and one that
-// fails or hangs does not keep the others from closing. `main` registers a closing beside each opening.
+// Stops a program: closes resources in reverse order within the grace period. A close that fails or hangs does not prevent the
+// others. `main` registers a close for each resource it opens.
 import { type Clock, systemClock } from './clock.ts'
 import { Terminal, toError } from './errors.ts'
-import type { Log } from './log.ts'
+import type { Log } from './logging/log.ts'
 
 export interface Lifecycle {
-  /** Aborted as soon as the program begins to stop. */
+  /** Aborted when the program starts to stop. */
   readonly signal: AbortSignal
   onClose(name: string, close: Close): void
   /** Closes everything once; further calls wait for the same end. Never rejects. */
   close(reason: string): Promise<void>
-  /** SIGTERM, SIGINT: close, then exit 0, or 1 if a closing failed or hung. Second signal: exit 1 at once. A bug nobody caught: log, close, exit 1. */
+  /** SIGTERM, SIGINT: close, then exit with 0, or 1 if a close failed or hung. Second signal: exit with 1 immediately. Uncaught
+   *  error: log, close, exit with 1. */
   listenForSignals(): void
   readonly closed: Promise<void>
 }
@@ -24,17 +25,17 @@ export type Exits = {
 export type LifecycleDeps = { log: Log; clock?: Clock; process?: Exits }
 
 export function createLifecycle(deps: LifecycleDeps, options: { graceMs: number }): Lifecycle {
-  return new OpenThings({ log: deps.log, clock: deps.clock ?? systemClock, process: deps.process ?? process }, options.graceMs)
+  return new ProgramLifecycle({ log: deps.log, clock: deps.clock ?? systemClock, process: deps.process ?? process }, options.graceMs)
 }
 
-type Opened = { name: string; close: Close }
+type CloseEntry = { name: string; close: Close }
 
-class OpenThings implements Lifecycle {
+class ProgramLifecycle implements Lifecycle {
   readonly #deps: Required<LifecycleDeps>
   readonly #graceMs: number
   readonly #stopping = new AbortController()
   readonly #end = Promise.withResolvers<void>()
-  readonly #opened: Opened[] = []
+  readonly #opened: CloseEntry[] = []
   #exitCode = 0
   #isClosed = false
 
@@ -52,7 +53,7 @@ class OpenThings implements Lifecycle {
   }
 
   onClose(name: string, close: Close): void {
-    // Opened while everything else was closing: nobody will come back for it.
+    // Opened during shutdown: closed immediately.
     if (this.#isClosed) void this.#closeOne({ name, close }, this.#graceMs)
     else this.#opened.push({ name, close })
   }
@@ -84,15 +85,15 @@ class OpenThings implements Lifecycle {
 
   async #closeAll(): Promise<void> {
     const deadlineMs = this.#deps.clock.monotonicMs() + this.#graceMs
-    for (let opened = this.#opened.pop(); opened; opened = this.#opened.pop()) {
+    for (let resource = this.#opened.pop(); resource; resource = this.#opened.pop()) {
       const leftMs = deadlineMs - this.#deps.clock.monotonicMs()
-      await this.#closeOne(opened, this.#opened.length === 0 ? leftMs : leftMs - reserveMs(this.#graceMs))
+      await this.#closeOne(resource, this.#opened.length === 0 ? leftMs : leftMs - reserveMs(this.#graceMs))
     }
     this.#isClosed = true
     this.#deps.log.info('stopped', { exit_code: this.#exitCode })
   }
 
-  async #closeOne(opened: Opened, limitMs: number): Promise<void> {
+  async #closeOne(opened: CloseEntry, limitMs: number): Promise<void> {
     const startedMs = this.#deps.clock.monotonicMs()
     const outcome = await withinMs(this.#deps.clock, opened.close, limitMs)
     const fields = { part: opened.name, ms: Math.round(this.#deps.clock.monotonicMs() - startedMs) }
@@ -103,12 +104,12 @@ class OpenThings implements Lifecycle {
   }
 }
 
-/** Kept back from each closing for those after it, so that one that hangs does not take all the time. */
+/** Reserved for the later closes, so that one that hangs does not use all the time. */
 function reserveMs(graceMs: number): number {
   return Math.min(1_000, graceMs / 10)
 }
 
-/** After the deadline a closing is still begun: flushing half a buffer is better than none. */
+/** Starts a close even after the deadline: flushing part of a buffer is better than nothing. */
 async function withinMs(clock: Clock, close: Close, limitMs: number): Promise<'done' | 'hung' | Error> {
   const limit = Promise.withResolvers<'hung'>()
   const timer = clock.setTimer(Math.max(0, limitMs), () => limit.resolve('hung'))

@@ -1,9 +1,9 @@
 import { manualClock } from '@brokkr/testing/clock.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { expect, test } from 'vitest'
-import { createLog } from './log.ts'
+import { createLog } from './logging/log.ts'
 import { type Loop, type LoopOptions, nextTickMs, startLoop } from './loop.ts'
-import { createMetrics } from './metrics.ts'
+import { createMetrics } from './metrics/metrics.ts'
 
 type Setup = Partial<Loop> & LoopOptions
 
@@ -25,7 +25,7 @@ function setup({ jitter = 0, immediately, ...given }: Setup = {}) {
   return { clock, metrics, lines, loop, runs, settle }
 }
 
-test('runs at each tick, counts and logs what it did', async () => {
+test('a loop runs at each tick and logs its counts', async () => {
   const { clock, loop, runs, lines, metrics, settle } = setup()
   await clock.advance(999)
   expect(runs).toHaveLength(0)
@@ -57,7 +57,7 @@ test('one run at a time: many wakes during a run lead to one more, directly afte
   await loop.stop()
 })
 
-test('a run longer than its interval is not doubled, the next one comes at the next tick', async () => {
+test('a run longer than its interval is not overlapped, and the next tick runs', async () => {
   const { clock, loop, runs, settle } = setup()
   await clock.advance(1_000)
   await clock.advance(2_300)
@@ -72,7 +72,7 @@ test('a run longer than its interval is not doubled, the next one comes at the n
   await loop.stop()
 })
 
-test('a run that throws is logged and counted, and the loop goes on', async () => {
+test('a run that throws is logged and counted, and the loop continues', async () => {
   const { clock, loop, runs, lines, metrics, settle } = setup({ immediately: true })
   runs[0]?.fail(new Error('database away'))
   await settle()
@@ -139,7 +139,7 @@ test('a changed interval takes effect by retime, a slower or faster one', async 
   await loop.stop()
 })
 
-test('whoever asks for the time again and again does not put the next run off', async () => {
+test('repeated retime calls do not delay the next run', async () => {
   const { clock, loop, runs } = setup({ jitter: 0.5 })
   for (let ms = 0; ms < 1_500 && runs.length === 0; ms += 10) {
     await clock.advance(10)

@@ -1,16 +1,16 @@
 // Repeats a piece of work by timer and by wake(): the same run for the fast signal and the slow scan. One run at a time; a
 // run that throws is logged, counted and tried again at the next tick.
-import { jittered } from './backoff.ts'
+import { addJitter } from './backoff.ts'
 import type { Clock } from './clock.ts'
 import { toError } from './errors.ts'
-import type { Log } from './log.ts'
-import type { Metrics } from './metrics.ts'
+import type { Log } from './logging/log.ts'
+import type { Metrics } from './metrics/metrics.ts'
 
 export type Loop = {
   name: string
-  /** From the start of a run to the start of the next; a function is asked before each wait. Infinity: only by wake(). */
+  /** From the start of a run to the start of the next; a function is called before each wait. Infinity: only wake() starts a run. */
   everyMs: number | (() => number)
-  /** Takes no input: it looks at the state. The signal is aborted when the loop is stopped. Counts are logged. */
+  /** Has no input: it reads the current state. The signal is aborted when the loop stops. Counts are logged. */
   run(signal: AbortSignal): Promise<Record<string, number> | void>
 }
 
@@ -20,7 +20,7 @@ export interface RunningLoop {
   wake(): void
   /** Reads `everyMs` again: a setting has changed, or there is something to do for a loop that had nothing. */
   retime(): void
-  /** Aborts the run's signal and resolves when the run has ended. No run begins afterwards. */
+  /** Aborts the signal of the run and resolves when the run has ended. No run starts afterwards. */
   stop(): Promise<void>
 }
 
@@ -47,7 +47,7 @@ class LoopState implements RunningLoop {
   #isWoken = false
   #lastStartMs: number
   #everyMs: number
-  /** Drawn once for each wait: whoever asks for the time again and again must not put it off. */
+  /** Drawn once per wait, so that repeated reads do not postpone the run. */
   #spread: number
 
   constructor(deps: LoopDeps, loop: Loop, jitter: number) {
@@ -55,8 +55,8 @@ class LoopState implements RunningLoop {
     this.#deps = deps
     this.#loop = loop
     this.#jitter = jitter
-    this.#everyMs = intervalOf(loop)
-    this.#spread = jittered(1, jitter)
+    this.#everyMs = readIntervalMs(loop)
+    this.#spread = addJitter(1, jitter)
     this.#lastStartMs = deps.clock.monotonicMs()
   }
 
@@ -83,7 +83,7 @@ class LoopState implements RunningLoop {
   #begin(): void {
     this.#timer?.cancel()
     this.#isWoken = false
-    this.#spread = jittered(1, this.#jitter)
+    this.#spread = addJitter(1, this.#jitter)
     this.#lastStartMs = this.#deps.clock.monotonicMs()
     this.#running = runOnce(this.#deps, this.#loop, this.#stopping.signal).finally(() => this.#afterRun())
   }
@@ -91,7 +91,7 @@ class LoopState implements RunningLoop {
   /** A setting that cannot be read must not end the loop: the last interval stays. */
   #readInterval(): number {
     try {
-      return intervalOf(this.#loop)
+      return readIntervalMs(this.#loop)
     } catch (thrown) {
       this.#deps.log.error('task interval unreadable', { task: this.name, kept_ms: this.#everyMs, error: toError(thrown) })
       return this.#everyMs
@@ -105,13 +105,13 @@ class LoopState implements RunningLoop {
   }
 }
 
-function intervalOf(loop: Loop): number {
+function readIntervalMs(loop: Loop): number {
   const everyMs = typeof loop.everyMs === 'function' ? loop.everyMs() : loop.everyMs
   if (Number.isNaN(everyMs)) throw new RangeError(`task ${loop.name}: the interval is ${everyMs}, not a number of milliseconds`)
   return Math.max(1, everyMs)
 }
 
-/** Ticks lie `everyMs` apart; those that a long run has missed are left out, not made up for. */
+/** Ticks are `everyMs` apart; ticks missed during a long run are skipped. */
 export function nextTickMs(everyMs: number, elapsedMs: number): number {
   return everyMs === Infinity ? Infinity : everyMs - (elapsedMs % everyMs)
 }
@@ -119,7 +119,7 @@ export function nextTickMs(everyMs: number, elapsedMs: number): number {
 /** Never rejects. */
 async function runOnce(deps: LoopDeps, loop: Loop, signal: AbortSignal): Promise<void> {
   const startedMs = deps.clock.monotonicMs()
-  const { result, counts, error } = await outcomeOf(loop, signal)
+  const { result, counts, error } = await toOutcome(loop, signal)
   const ms = Math.round(deps.clock.monotonicMs() - startedMs)
   if (error) deps.log.error('task failed', { task: loop.name, ms, error })
   else deps.log.debug('task ran', { task: loop.name, ms, result, ...counts })
@@ -128,7 +128,7 @@ async function runOnce(deps: LoopDeps, loop: Loop, signal: AbortSignal): Promise
 
 type Outcome = { result: 'ok' | 'failed' | 'stopped'; counts?: Record<string, number>; error?: Error }
 
-async function outcomeOf(loop: Loop, signal: AbortSignal): Promise<Outcome> {
+async function toOutcome(loop: Loop, signal: AbortSignal): Promise<Outcome> {
   try {
     return { result: 'ok', counts: (await loop.run(signal)) ?? {} }
   } catch (thrown) {

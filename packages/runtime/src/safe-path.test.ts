@@ -198,7 +198,7 @@ test('[X1] a folder swapped for a link while a file is opened never leads outsid
   expect(seen).not.toContain('outside')
 })
 
-test('resolves files, folders and what does not exist yet; links inside are followed', async () => {
+test('resolveUnder resolves files, folders and missing paths, and follows inner links', async () => {
   const root = newRoot()
   mkdirSync(join(root, 'dir'))
   writeFileSync(join(root, 'dir/a'), 'inside')
@@ -234,7 +234,7 @@ test('a root beside another with a longer name is not its parent', async () => {
   await expect(resolveUnder(root, 'link')).rejects.toMatchObject({ code: 'path_outside_root' })
 })
 
-test('opening reads an existing file, creating makes a new one with its folders, for its owner alone', async () => {
+test('openUnder reads files and creates new ones with folders for their owner only', async () => {
   const root = newRoot()
   const handle = await openUnder(root, 'new/deep/file', { mode: 'create', makeParents: true })
   await handle.writeFile('inside')
@@ -257,7 +257,7 @@ test('folders and pipes are no files, and a pipe does not hold us up', async () 
   await expect(openUnder(root, '.')).rejects.toMatchObject({ code: 'not_a_file' })
 })
 
-test('no descriptor is left open, whatever happens', async () => {
+test('no descriptor stays open after any outcome', async () => {
   const root = newRoot()
   mkdirSync(join(root, 'a/b'), { recursive: true })
   symlinkSync(outside, join(root, 'a/b/link'))

@@ -1,10 +1,10 @@
-// The only way from foreign text (an archive entry, a path in a Git tree, a bundle) to a file: the path stays under a root,
-// after every link is followed, or it is refused.
+// The only conversion of untrusted text (an archive entry, a path in a Git tree, a bundle) to a file: the path stays below a root
+// after all links are followed, or it is rejected.
 import { constants, type Stats } from 'node:fs'
 import { type FileHandle, lstat, mkdir, open, realpath } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { Terminal } from './errors.ts'
-import { pathParts } from './path-parts.ts'
+import { splitPath } from './split-path.ts'
 
 export class PathRefused extends Terminal {
   constructor(foreignPath: string, why: string, code: 'path_outside_root' | 'link_refused' | 'not_a_file' = 'path_outside_root') {
@@ -12,19 +12,17 @@ export class PathRefused extends Terminal {
   }
 }
 
-/**
- * The real path of what the text names, existing or not. Links that stay under the root are followed; one that leaves it, or
- * leads nowhere, is refused. Between this answer and its use the tree may change: to read or write, use openUnder.
- */
+/** Returns the real path, existing or not. Links that stay below the root are followed; links that leave it or are broken are
+ *  rejected. The tree can change before the path is used: to read or write, use openUnder. */
 export async function resolveUnder(root: string, foreignPath: string): Promise<string> {
-  const parts = checkedParts(foreignPath)
+  const parts = requireParts(foreignPath)
   const realRoot = await realpath(root)
   let path = realRoot
   for (const [index, part] of parts.entries()) {
     const next = join(path, part)
-    const found = await lstatOrNull(next)
-    if (!found) return join(path, ...parts.slice(index))
-    path = found.isSymbolicLink() ? await followUnder(realRoot, next, foreignPath) : next
+    const stats = await lstatOrNull(next)
+    if (!stats) return join(path, ...parts.slice(index))
+    path = stats.isSymbolicLink() ? await followUnder(realRoot, next, foreignPath) : next
   }
   return path
 }
@@ -32,17 +30,15 @@ export async function resolveUnder(root: string, foreignPath: string): Promise<s
 export type OpenUnder = {
   /** read: an existing file · create: a new one, never over another. */
   mode?: 'read' | 'create'
-  /** Makes the folders in between. */
+  /** Creates the folders in between. */
   makeParents?: boolean
   permissions?: number
 }
 
-/**
- * Opens a regular file without following any link below the root. Each folder is opened in turn and the next step taken from
- * that open folder (on Linux), so that a folder swapped for a link in between is refused as well.
- */
+/** Opens a regular file without following links below the root. Opens each folder relative to the previous open folder (on Linux),
+ *  so that a folder replaced by a link in between is rejected too. */
 export async function openUnder(root: string, foreignPath: string, options: OpenUnder = {}): Promise<FileHandle> {
-  const parts = checkedParts(foreignPath)
+  const parts = requireParts(foreignPath)
   const name = parts.pop()
   if (name === undefined) throw new PathRefused(foreignPath, 'it names the root itself', 'not_a_file')
   const realRoot = await realpath(root)
@@ -55,9 +51,9 @@ export async function openUnder(root: string, foreignPath: string, options: Open
   }
 }
 
-function checkedParts(foreignPath: string): string[] {
-  const parts = pathParts(foreignPath)
-  if ('refused' in parts) throw new PathRefused(foreignPath, parts.refused)
+function requireParts(foreignPath: string): string[] {
+  const parts = splitPath(foreignPath)
+  if ('problem' in parts) throw new PathRefused(foreignPath, parts.problem)
   return parts.parts
 }
 
@@ -65,7 +61,7 @@ async function lstatOrNull(path: string): Promise<Stats | null> {
   try {
     return await lstat(path)
   } catch (error) {
-    if (['ENOENT', 'ENOTDIR'].includes(codeOf(error))) return null
+    if (['ENOENT', 'ENOTDIR'].includes(getErrorCode(error))) return null
     throw error
   }
 }
@@ -97,7 +93,7 @@ function stepFrom(folder: Folder, part: string): string {
 
 async function openFile(path: string, foreignPath: string, options: OpenUnder): Promise<FileHandle> {
   const flags = options.mode === 'create' ? constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL : constants.O_RDONLY
-  // Not blocking: a named pipe or a device must not hold a thread for ever.
+  // Non-blocking: a named pipe or device must not block a thread.
   const handle = await open(path, flags | constants.O_NOFOLLOW | constants.O_NONBLOCK, options.permissions ?? 0o600).catch(
     (error: unknown) => refuseLink(error, foreignPath),
   )
@@ -106,17 +102,17 @@ async function openFile(path: string, foreignPath: string, options: OpenUnder): 
   throw new PathRefused(foreignPath, 'it is not a regular file', 'not_a_file')
 }
 
-/** Opening a link without following it says ELOOP, or ENOTDIR when a folder was asked for. */
+/** Opening a link without following it fails with ELOOP, or ENOTDIR if a folder was requested. */
 function refuseLink(error: unknown, foreignPath: string): never {
-  if (codeOf(error) === 'ELOOP' || codeOf(error) === 'ENOTDIR')
+  if (getErrorCode(error) === 'ELOOP' || getErrorCode(error) === 'ENOTDIR')
     throw new PathRefused(foreignPath, 'a part of it is a link or no folder', 'link_refused')
   throw error
 }
 
 function ignoreExisting(error: unknown): void {
-  if (codeOf(error) !== 'EEXIST') throw error
+  if (getErrorCode(error) !== 'EEXIST') throw error
 }
 
-function codeOf(error: unknown): string {
+function getErrorCode(error: unknown): string {
   return String((error as NodeJS.ErrnoException).code)
 }

@@ -18,7 +18,7 @@ test.each([
   expect(printed).not.toContain('hunter2')
 })
 
-test('prints ***, and reveals only when asked', () => {
+test('a secret prints as *** and is returned only by reveal', () => {
   expect([String(secret), JSON.stringify(secret), inspect(secret)]).toEqual(['***', '"***"', '***'])
   expect(secret.reveal()).toBe('hunter2')
 })

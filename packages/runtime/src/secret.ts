@@ -1,5 +1,4 @@
-// A text that must not be seen: prints *** wherever values are usually printed. `reveal()` is called in few files, and a
-// test lists them.
+// A secret text: prints *** instead of its value. Only few files may call `reveal()`; a test lists them.
 import { createHash, timingSafeEqual } from 'node:crypto'
 
 export class Secret {
@@ -13,9 +12,9 @@ export class Secret {
     return this.#value
   }
 
-  /** Takes the same time wherever the texts differ, and whatever their lengths. */
+  /** Constant time, independent of content and length. */
   equals(other: Secret): boolean {
-    return timingSafeEqual(hashOf(this.#value), hashOf(other.#value))
+    return timingSafeEqual(hashText(this.#value), hashText(other.#value))
   }
 
   toString(): string {
@@ -37,6 +36,6 @@ export class Secret {
 
 export const mask = '***'
 
-function hashOf(text: string): Buffer {
+function hashText(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }

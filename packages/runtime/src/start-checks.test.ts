@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { checkStart, startProblems } from './start-checks.ts'
+import { checkStart, findStartProblems } from './start-checks.ts'
 import { startChild } from './test-parts/child.ts'
 
-test('[X17] a program started with NODE_TLS_REJECT_UNAUTHORIZED=0 exits 2 before it does anything', async () => {
+test('[X17] a program with NODE_TLS_REJECT_UNAUTHORIZED=0 exits with 2 at start', async () => {
   const { code, stdout, stderr } = await startChild('start-child.ts', [], { NODE_TLS_REJECT_UNAUTHORIZED: '0' }).ended
   expect(code).toBe(2)
   expect(stdout).toBe('')
@@ -20,10 +20,10 @@ test.each([
   [{ NODE_TLS_REJECT_UNAUTHORIZED: '0' }, 1],
   [{ NODE_TLS_REJECT_UNAUTHORIZED: ' 0 ' }, 1],
 ])('%j has %d problems', (env, count) => {
-  expect(startProblems(env)).toHaveLength(count)
+  expect(findStartProblems(env)).toHaveLength(count)
 })
 
-test('nothing is written and nobody exits when all is well', () => {
+test('no output and no exit without violations', () => {
   checkStart({ env: {}, stderr: { write: () => expect.fail('written') }, exit: () => expect.fail('exited') })
   expect.assertions(0)
 })

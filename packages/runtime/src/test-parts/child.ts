@@ -1,11 +1,10 @@
-// Runs a small TypeScript program of this folder as a real process, for tests of signals and exit codes; and what only a
-// program of the system can make.
+// Runs a TypeScript program of this folder as a real process, for tests of signals and exit codes.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 export type Child = {
   process: ChildProcess
-  /** Resolves when the text has appeared on standard output. */
+  /** Resolves when the text appears on standard output. */
   printed(text: string): Promise<void>
   ended: Promise<{ code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string }>
 }
@@ -19,19 +18,19 @@ export function startChild(program: string, args: readonly string[], env: Record
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: limitMs,
   })
-  const seen = { stdout: '', stderr: '' }
+  const output = { stdout: '', stderr: '' }
   const waiting = new Map<string, () => void>()
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    seen.stdout += text
-    for (const [wanted, resolve] of waiting) if (seen.stdout.includes(wanted)) resolve()
+    output.stdout += text
+    for (const [wanted, resolve] of waiting) if (output.stdout.includes(wanted)) resolve()
   })
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (seen.stderr += text))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (output.stderr += text))
   const ended: Child['ended'] = new Promise((resolve, reject) => {
     child.once('error', reject)
-    child.once('close', (code, signal) => resolve({ code, signal, ...seen }))
+    child.once('close', (code, signal) => resolve({ code, signal, ...output }))
   })
   const printed = (text: string) => {
-    const appeared = new Promise<void>((resolve) => (seen.stdout.includes(text) ? resolve() : waiting.set(text, resolve)))
+    const appeared = new Promise<void>((resolve) => (output.stdout.includes(text) ? resolve() : waiting.set(text, resolve)))
     const missed = ended.then(({ stderr, stdout }) =>
       Promise.reject(new Error(`the program ended without printing "${text}"\n${stdout}\n${stderr}`)),
     )

@@ -1,6 +1,6 @@
-// A program with three open things, for the tests of signals. The first argument says how one of them closes.
+// A program with three open resources, for tests of signals. The first argument selects how one of them closes.
 import { createLifecycle } from '../lifecycle.ts'
-import { createLog } from '../log.ts'
+import { createLog } from '../logging/log.ts'
 
 const [how = 'well', graceMs = '10000'] = process.argv.slice(2)
 const log = createLog({ name: 'child' })

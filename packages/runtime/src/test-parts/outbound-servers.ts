@@ -1,11 +1,11 @@
-// Real servers and clients for the tests of the outbound client, and their closing. 127.0.0.2 stands for the public internet:
-// allowed by network, while 127.0.0.1 stays forbidden.
+// Real servers and clients for tests of the outbound client. 127.0.0.2 represents the public internet: allowed by network, while
+// 127.0.0.1 stays forbidden.
 import { once } from 'node:events'
 import { createServer as createHttp, type RequestListener } from 'node:http'
 import { type AddressInfo, createServer as createTcp, type Server } from 'node:net'
-import type { Allow } from '../address.ts'
-import { createOutbound, type Outbound, type OutboundOptions } from '../outbound.ts'
-import type { Lookup } from '../outbound-connect.ts'
+import type { Allow } from '../http-client/address.ts'
+import type { Lookup } from '../http-client/connect.ts'
+import { createOutbound, type Outbound, type OutboundOptions } from '../http-client/outbound-client.ts'
 
 export const outside: Allow = { cidrs: ['127.0.0.2/32'] }
 export const outsideHost = '127.0.0.2'
@@ -39,14 +39,14 @@ export async function listen(server: Server, host = '127.0.0.1', port = 0): Prom
   return (server.address() as AddressInfo).port
 }
 
-/** Counts who came; answers nothing. */
-export async function innerListener(host = '127.0.0.1', port = 0): Promise<{ seen: { connections: number }; port: number }> {
-  const seen = { connections: 0 }
+/** Counts connections; sends no response. */
+export async function innerListener(host = '127.0.0.1', port = 0): Promise<{ counts: { connections: number }; port: number }> {
+  const counts = { connections: 0 }
   const server = createTcp((socket) => {
-    seen.connections += 1
+    counts.connections += 1
     socket.destroy()
   })
-  return { seen, port: await listen(server, host, port) }
+  return { counts, port: await listen(server, host, port) }
 }
 
 export async function httpServer(handle: RequestListener): Promise<string> {

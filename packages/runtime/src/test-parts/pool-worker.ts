@@ -1,6 +1,6 @@
-// The worker of the pool's tests: does what its input says.
+// The worker of the pool's tests: executes the job in its input.
 import { Terminal } from '../errors.ts'
-import { serveJobs } from '../worker-messages.ts'
+import { serveJobs } from '../workers/worker-messages.ts'
 
 export type PoolJob =
   | { do: 'add'; a: number; b: number }
@@ -10,7 +10,7 @@ export type PoolJob =
   | { do: 'exit' }
   | { do: 'environment' }
   | { do: 'bytes'; buffer: ArrayBuffer }
-  /** Says through shared memory that it has begun, then waits there to be let go. */
+  /** Signals its start through shared memory, then waits there for release. */
   | { do: 'hold'; gate: Int32Array }
 
 serveJobs((input) => run(input as PoolJob))
@@ -33,6 +33,6 @@ function waitAt(gate: Int32Array): string {
 }
 
 function hoard(): number {
-  const kept: object[] = []
-  for (;;) kept.push({ at: kept.length, text: `${kept.length}` })
+  const retained: object[] = []
+  for (;;) retained.push({ at: retained.length, text: `${retained.length}` })
 }

@@ -1,4 +1,4 @@
-// A program that checks its start as every program does, then says that it has started.
+// A program that runs the start checks, then prints that it has started.
 import { checkStart } from '../start-checks.ts'
 
 checkStart()
