@@ -1,7 +1,8 @@
-// The health of a DataFlow or DataFlowCron, and the few figures of its status that travel with it. Pure.
-import { conditionStatus, findCondition } from '../conditions.ts'
-import { flagAt, numberAt, textAt, valueAt } from '../fields.ts'
-import type { Fields, KubeObject } from '../object.ts'
+// Health of a DataFlow or DataFlowCron, and the figures of its status that are reported with it. Pure.
+
+import { flagAt, numberAt, textAt, valueAt } from '../client/fields.ts'
+import type { Fields, KubeObject } from '../client/object.ts'
+import { conditionStatus, findCondition } from '../controller/conditions.ts'
 import { degraded, failing, progressing, ready, unknown, type Verdict } from './verdict.ts'
 
 export function judgeDataflow(object: KubeObject): Verdict {
@@ -19,8 +20,8 @@ export function judgeDataflow(object: KubeObject): Verdict {
 
 const FLOW_BYTES_MAX = 4 * 1024
 
-/** What the report of a flow carries. Left out as a whole when a text in it is too long. */
-export function flowOf(object: KubeObject): Fields | undefined {
+/** Part of a flow's status that is reported. Omitted as a whole if a text in it is too long. */
+export function findFlow(object: KubeObject): Fields | undefined {
   const status = object.status
   if (!status) return undefined
   const flow = {

@@ -1,7 +1,8 @@
-// The health of any other object, custom resources above all, by the conditions that most controllers agree on. Pure.
-import { conditionStatus, findCondition } from '../conditions.ts'
-import { textAt } from '../fields.ts'
-import type { KubeObject } from '../object.ts'
+// Health of other kinds, such as custom resources, by the conditions that most controllers use. Pure.
+
+import { textAt } from '../client/fields.ts'
+import type { KubeObject } from '../client/object.ts'
+import { conditionStatus, findCondition } from '../controller/conditions.ts'
 import { degraded, failing, progressing, ready, type Verdict } from './verdict.ts'
 
 const GOOD = ['Ready', 'Available', 'Healthy', 'Succeeded'] as const
@@ -13,10 +14,10 @@ export function judgeByConditions(object: KubeObject): Verdict {
   }
   if (conditionStatus(object, 'Stalled') === 'True') return say(failing, 'Stalled')
   if (conditionStatus(object, 'Reconciling') === 'True') return say(progressing, 'Reconciling')
-  const known = GOOD.find((type) => conditionStatus(object, type) !== undefined)
-  if (known) {
-    const status = conditionStatus(object, known)
-    return say(status === 'True' ? ready : status === 'False' ? degraded : progressing, known)
+  const goodCondition = GOOD.find((type) => conditionStatus(object, type) !== undefined)
+  if (goodCondition) {
+    const status = conditionStatus(object, goodCondition)
+    return say(status === 'True' ? ready : status === 'False' ? degraded : progressing, goodCondition)
   }
   return conditionStatus(object, 'Failed') === 'True' ? say(failing, 'Failed') : ready()
 }

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import type { Fields, KubeObject } from '../object.ts'
-import { flowOf } from './dataflow.ts'
+import type { Fields, KubeObject } from '../client/object.ts'
+import { findFlow } from './dataflow.ts'
 import { judgeHealth } from './index.ts'
-import { memberAbove } from './owner-chain.ts'
-import { summarise } from './summary.ts'
+import { findOwningMember } from './owner-chain.ts'
+import { summarizeHealth } from './summary.ts'
 import type { HealthContext, HealthState } from './verdict.ts'
 
 const nowMs = Date.parse('2026-01-01T12:00:00Z')
@@ -371,8 +371,8 @@ test.each([...anyRows, ...podRows, ...workloadRows, ...otherRows, ...coverRows])
   expect(judgeHealth(given, { nowMs, ...context })).toMatchObject({ state, reason })
 })
 
-test('a set: failing over degraded over unknown over healthy; progressing shows as degraded; nothing readable is unknown', () => {
-  const of = (...states: HealthState[]) => summarise(states.map((state) => ({ state, reason: '', message: '' })))
+test('a set has the worst health of its objects; progressing counts as degraded', () => {
+  const of = (...states: HealthState[]) => summarizeHealth(states.map((state) => ({ state, reason: '', message: '' })))
   expect(of('ready', 'unknown', 'degraded', 'failing')).toEqual({ status: 'failing', progressing: false })
   expect(of('ready', 'unknown', 'degraded')).toEqual({ status: 'degraded', progressing: false })
   expect(of('ready', 'unknown')).toEqual({ status: 'unknown', progressing: false })
@@ -381,7 +381,7 @@ test('a set: failing over degraded over unknown over healthy; progressing shows 
   expect(of()).toEqual({ status: 'unknown', progressing: false })
 })
 
-test('the figures of a flow are taken from its status, and a text without end is left out', () => {
+test('the status of a flow is reported without overlong texts', () => {
   const status = {
     phase: 'Running',
     processedCount: 5,
@@ -391,7 +391,7 @@ test('the figures of a flow are taken from its status, and a text without end is
     lag: { messages: 2 },
     progress: { observedAt: 't' },
   }
-  expect(flowOf(flow(status))).toEqual({
+  expect(findFlow(flow(status))).toEqual({
     phase: 'Running',
     processed: 5,
     written: 4,
@@ -401,11 +401,11 @@ test('the figures of a flow are taken from its status, and a text without end is
     blocked: undefined,
     observed_at: 't',
   })
-  expect(flowOf(flow({ ...status, blocked: { message: 'x'.repeat(5_000) } }))).not.toHaveProperty('blocked')
-  expect(flowOf(object('dataflow.dataflow.io/v1', 'DataFlow', {}))).toBeUndefined()
+  expect(findFlow(flow({ ...status, blocked: { message: 'x'.repeat(5_000) } }))).not.toHaveProperty('blocked')
+  expect(findFlow(object('dataflow.dataflow.io/v1', 'DataFlow', {}))).toBeUndefined()
 })
 
-test('a pod is traced to its workload over at most four owners', () => {
+test('a pod is traced to its workload through at most four owners', () => {
   const owned = (uid: string, owner?: string) =>
     object('v1', 'Any', {
       metadata: {
@@ -415,7 +415,7 @@ test('a pod is traced to its workload over at most four owners', () => {
     })
   const chain = new Map(['a', 'b', 'c', 'd', 'e'].map((uid, index, all) => [uid, owned(uid, all[index + 1])]))
   const above = (from: string, member: string) =>
-    memberAbove(
+    findOwningMember(
       chain.get(from) as KubeObject,
       (uid) => uid === member,
       (uid) => chain.get(uid),

@@ -1,12 +1,11 @@
-// The health of one object: rules that hold for every kind, then the rule of its kind, then its pods. Pure.
-import { numberAt } from '../fields.ts'
-import { groupKindOf, groupKindText, isTerminating, type KubeObject } from '../object.ts'
+// Health of one object: rules for every kind, then the rule of its kind, then its pods. Pure.
+import { numberAt } from '../client/fields.ts'
+import { groupKindOf, groupKindText, isTerminating, type KubeObject } from '../client/object.ts'
 import { judgeDataflow } from './dataflow.ts'
-import { judgeDeployment } from './deployment.ts'
 import { judgeByConditions } from './generic.ts'
 import { judgeCronJob, judgeJob } from './job.ts'
 import { judgePod } from './pod.ts'
-import { judgeDaemonSet, judgeReplicaSet, judgeStatefulSet } from './replicated.ts'
+import { judgeDaemonSet, judgeDeployment, judgeReplicaSet, judgeStatefulSet } from './replicated.ts'
 import { judgeApiService, judgeAutoscaler, judgeClaim, judgeDefinition, judgeIngress, judgeNamespace, judgeService } from './simple.ts'
 import { degraded, type HealthContext, progressing, type Rule, type Verdict, worst } from './verdict.ts'
 
@@ -32,13 +31,13 @@ const RULES: Readonly<Record<string, Rule>> = {
 
 const STUCK_MS = 10 * 60_000
 
-/** `undefined` as object: it should be there and is not. */
+/** `undefined` means that the object should exist and does not. */
 export function judgeHealth(object: KubeObject | undefined, context: HealthContext): Verdict {
   if (!object) return degraded('Missing', 'the object does not exist')
   const kind = groupKindText(groupKindOf(object))
   const verdict = isTerminating(object) ? progressing('Terminating', 'the object is being deleted') : judgeKind(kind, object, context)
   const stuckMs = context.nowMs - (context.unchangedSinceMs ?? context.nowMs)
-  // A Job may take as long as it likes.
+  // A Job has no time limit.
   if (verdict.state !== 'progressing' || kind === 'Job.batch' || stuckMs < STUCK_MS) return verdict
   return degraded(verdict.reason, `no progress for ${Math.floor(stuckMs / 60_000)} min: ${verdict.message}`)
 }
@@ -51,13 +50,15 @@ function judgeKind(kind: string, object: KubeObject, context: HealthContext): Ve
   return kind === 'Pod' ? own : coverPods(kind, own, context.pods ?? [])
 }
 
-/** A workload is no better than its pods; their reason says more than its own. */
+/** A workload is at most as healthy as its pods, and their reason is more specific than its own. */
 function coverPods(kind: string, own: Verdict, pods: readonly KubeObject[]): Verdict {
-  // A failed pod that was replaced (evicted, or one try of a Job) is history.
+  // A failed pod that was replaced (evicted, or one attempt of a Job) does not count.
   const forgiven = own.state === 'ready' || (kind === 'Job.batch' && own.state === 'progressing')
   const deciding = pods.filter((pod) => !isTerminating(pod) && !(forgiven && pod.status?.['phase'] === 'Failed'))
   const verdicts = deciding.map((pod) => ({ pod, verdict: judgePod(pod) }))
-  const named = verdicts.map(({ pod, verdict }) => ({ ...verdict, message: `pod ${pod.metadata.name}: ${verdict.message}` }))
-  // Pods first, so that on a tie theirs is the reason that is shown; ready and progressing pods say nothing new.
-  return worst([...named.filter(({ state }) => state !== 'ready' && (state !== 'progressing' || own.state === 'ready')), own]) ?? own
+  const namedVerdicts = verdicts.map(({ pod, verdict }) => ({ ...verdict, message: `pod ${pod.metadata.name}: ${verdict.message}` }))
+  // Pods first, so that their reason is shown on a tie; ready and progressing pods add nothing.
+  return (
+    worst([...namedVerdicts.filter(({ state }) => state !== 'ready' && (state !== 'progressing' || own.state === 'ready')), own]) ?? own
+  )
 }

@@ -1,7 +1,8 @@
-// The health of Jobs and CronJobs. Pure.
-import { findCondition, isTrue } from '../conditions.ts'
-import { flagAt, numberAt, textAt } from '../fields.ts'
-import type { KubeObject } from '../object.ts'
+// Health of Jobs and CronJobs. Pure.
+
+import { flagAt, numberAt, textAt } from '../client/fields.ts'
+import type { KubeObject } from '../client/object.ts'
+import { findCondition, isTrue } from '../controller/conditions.ts'
 import { degraded, failing, type HealthContext, progressing, ready, type Verdict } from './verdict.ts'
 
 export function judgeJob(object: KubeObject): Verdict {

@@ -1,12 +1,12 @@
-import { cluster } from '@brokkr/testing/kube.ts'
-import { nodes } from '@brokkr/testing/nodes.ts'
+import { cluster } from '@brokkr/testing/servers/kube.ts'
+import { nodes } from '@brokkr/testing/servers/nodes.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { beforeAll, expect, test } from 'vitest'
-import type { Kube } from '../kube.ts'
-import { type KubeObject, refOf } from '../object.ts'
+import type { Kube } from '../client/kube.ts'
+import { type KubeObject, refOf } from '../client/object.ts'
 import { deployment, openTestKube } from '../test-parts/open-test-kube.ts'
 import { judgeHealth } from './index.ts'
-import { memberAbove } from './owner-chain.ts'
+import { findOwningMember } from './owner-chain.ts'
 import type { Verdict } from './verdict.ts'
 
 let kube: Kube
@@ -28,7 +28,7 @@ async function judge(given: KubeObject, read?: KubeObject): Promise<Verdict> {
   ])
   const byUid = new Map(sets.items.map((set) => [set.metadata.uid, set]))
   const own = pods.items.filter((pod) =>
-    memberAbove(
+    findOwningMember(
       pod,
       (uid) => uid === live.metadata.uid,
       (uid) => byUid.get(uid),
@@ -59,7 +59,7 @@ test('a Deployment progresses, is ready, rolls out again and is ready again', as
   await becomes(web, 'ready')
 })
 
-test('a pod that no node takes makes its Deployment degraded with that reason', async () => {
+test('an unschedulable pod makes its Deployment degraded with that reason', async () => {
   const web = deployment(await at.namespace(), 'web', 1)
   const given = {
     ...web,

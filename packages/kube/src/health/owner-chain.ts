@@ -1,13 +1,13 @@
-// Finding the workload that a pod or another child belongs to, by its owner references. Pure.
-import { controllerOf, type KubeObject } from '../object.ts'
+// Finds the workload that owns a pod or another object, by owner references. Pure.
+import { controllerOf, type KubeObject } from '../client/object.ts'
 
 const HOPS_MAX = 4
 
 /**
- * The uid of the nearest owner for which `isMember` holds, at most four hops up: Pod → ReplicaSet → Deployment, Pod → Job → CronJob.
- * `objectOf` gives what is known of an owner between; without it the chain ends there.
+ * Returns the uid of the nearest owner for which `isMember` holds, at most four hops up: Pod → ReplicaSet → Deployment, Pod → Job → CronJob.
+ * `objectOf` returns an owner in between, if it is known; otherwise the chain ends there.
  */
-export function memberAbove(
+export function findOwningMember(
   child: KubeObject,
   isMember: (uid: string) => boolean,
   objectOf: (uid: string) => KubeObject | undefined,

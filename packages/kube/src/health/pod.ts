@@ -1,7 +1,8 @@
-// The health of a pod: what its containers wait for or died of. Pure.
-import { findCondition, isTrue } from '../conditions.ts'
-import { rowsAt, textAt } from '../fields.ts'
-import type { Fields, KubeObject } from '../object.ts'
+// Health of a pod: why its containers wait or terminated. Pure.
+
+import { rowsAt, textAt } from '../client/fields.ts'
+import type { Fields, KubeObject } from '../client/object.ts'
+import { findCondition, isTrue } from '../controller/conditions.ts'
 import { degraded, failing, progressing, ready, unknown, type Verdict } from './verdict.ts'
 
 // biome-ignore format: a table
@@ -20,12 +21,12 @@ export function judgePod(pod: KubeObject): Verdict {
 }
 
 function judgeContainers(pod: KubeObject): Verdict | undefined {
-  const inits = rowsAt(pod, 'status', 'initContainerStatuses').map((status) => troubleOf(status, 'InitContainer:'))
-  const mains = rowsAt(pod, 'status', 'containerStatuses').map((status) => troubleOf(status, ''))
+  const inits = rowsAt(pod, 'status', 'initContainerStatuses').map((status) => findContainerProblem(status, 'InitContainer:'))
+  const mains = rowsAt(pod, 'status', 'containerStatuses').map((status) => findContainerProblem(status, ''))
   return [...mains, ...inits].find((trouble) => trouble !== undefined)
 }
 
-function troubleOf(status: Fields, prefix: string): Verdict | undefined {
+function findContainerProblem(status: Fields, prefix: string): Verdict | undefined {
   const name = textAt(status, 'name') ?? ''
   const trouble = (reason: string, text: string | undefined) => degraded(`${prefix}${reason}`, `container ${name}: ${text ?? reason}`)
   const waiting = textAt(status, 'state', 'waiting', 'reason')

@@ -1,7 +1,8 @@
-// The health of kinds that need a line or two each. Pure.
-import { conditionStatus, findCondition } from '../conditions.ts'
-import { rowsAt, textAt } from '../fields.ts'
-import type { KubeObject } from '../object.ts'
+// Health of kinds whose rule takes one or two lines. Pure.
+
+import { rowsAt, textAt } from '../client/fields.ts'
+import type { KubeObject } from '../client/object.ts'
+import { conditionStatus, findCondition } from '../controller/conditions.ts'
 import { degraded, failing, type HealthContext, progressing, ready, type Verdict } from './verdict.ts'
 
 export function judgeClaim(object: KubeObject, context: HealthContext): Verdict {
@@ -22,7 +23,7 @@ const ADDRESS_MS = 5 * 60_000
 export function judgeIngress(object: KubeObject, context: HealthContext): Verdict {
   if (hasAddress(object)) return ready()
   const ageMs = context.nowMs - Date.parse(object.metadata.creationTimestamp ?? '')
-  // Some controllers never set one.
+  // Some controllers never set it.
   return ageMs >= ADDRESS_MS
     ? ready('NoAddress', 'its controller sets no address')
     : progressing('NoAddress', 'the ingress has no address yet')
@@ -32,7 +33,7 @@ const hasAddress = (object: KubeObject): boolean => rowsAt(object, 'status', 'lo
 
 export function judgeDefinition(object: KubeObject): Verdict {
   if (conditionStatus(object, 'Established') === 'True') return ready('Established')
-  if (conditionStatus(object, 'NamesAccepted') === 'False') return failing('NamesNotAccepted', messageOf(object, 'NamesAccepted'))
+  if (conditionStatus(object, 'NamesAccepted') === 'False') return failing('NamesNotAccepted', getConditionMessage(object, 'NamesAccepted'))
   return progressing('NotEstablished', 'the kind is not served yet')
 }
 
@@ -40,7 +41,7 @@ export function judgeApiService(object: KubeObject): Verdict {
   const status = conditionStatus(object, 'Available')
   if (status === 'True') return ready('Available')
   return status === 'False'
-    ? degraded(reasonOf(object, 'Available'), messageOf(object, 'Available'))
+    ? degraded(getConditionReason(object, 'Available'), getConditionMessage(object, 'Available'))
     : progressing('NotAvailable', 'not available yet')
 }
 
@@ -51,8 +52,8 @@ export function judgeNamespace(object: KubeObject): Verdict {
 
 export function judgeAutoscaler(object: KubeObject): Verdict {
   if (conditionStatus(object, 'ScalingActive') !== 'False') return ready()
-  return degraded(reasonOf(object, 'ScalingActive'), messageOf(object, 'ScalingActive'))
+  return degraded(getConditionReason(object, 'ScalingActive'), getConditionMessage(object, 'ScalingActive'))
 }
 
-const reasonOf = (object: KubeObject, type: string): string => textAt(findCondition(object, type), 'reason') ?? type
-const messageOf = (object: KubeObject, type: string): string => textAt(findCondition(object, type), 'message') ?? ''
+const getConditionReason = (object: KubeObject, type: string): string => textAt(findCondition(object, type), 'reason') ?? type
+const getConditionMessage = (object: KubeObject, type: string): string => textAt(findCondition(object, type), 'message') ?? ''

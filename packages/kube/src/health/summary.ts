@@ -1,21 +1,21 @@
-// The health of a set of objects, in the four words that the rest of the system knows. Pure.
+// Health of a set of objects in four states. Pure.
 import { type Verdict, worst } from './verdict.ts'
 
 export type SetStatus = 'healthy' | 'degraded' | 'failing' | 'unknown'
 
 export interface SetHealth {
   status: SetStatus
-  /** Something is under way; then degraded is no alarm yet. */
+  /** A change is in progress, so degraded is not yet an alarm. */
   progressing: boolean
 }
 
-/** Nothing to judge: unknown. */
-export function summarise(verdicts: readonly Verdict[]): SetHealth {
+/** Without objects the result is unknown. */
+export function summarizeHealth(verdicts: readonly Verdict[]): SetHealth {
   const first = worst(verdicts)
-  return { status: first ? statusOf(first) : 'unknown', progressing: verdicts.some(({ state }) => state === 'progressing') }
+  return { status: first ? toSetStatus(first) : 'unknown', progressing: verdicts.some(({ state }) => state === 'progressing') }
 }
 
-export function statusOf(verdict: Verdict): SetStatus {
+export function toSetStatus(verdict: Verdict): SetStatus {
   switch (verdict.state) {
     case 'ready':
       return 'healthy'

@@ -1,25 +1,25 @@
-// How an object is: one state, one word why, one sentence. Shared by all rules. Pure.
-import type { KubeObject } from '../object.ts'
+// The health verdict of an object: state, reason and message. Shared by all rules. Pure.
+import type { KubeObject } from '../client/object.ts'
 
 export type HealthState = 'ready' | 'progressing' | 'degraded' | 'failing' | 'unknown'
 
 export interface Verdict {
   state: HealthState
-  /** One word in CamelCase, as Kubernetes has it. */
+  /** One word in CamelCase, as in Kubernetes. */
   reason: string
   message: string
 }
 
-/** What a rule may know beside the object itself. */
+/** Input of a rule beside the object. */
 export interface HealthContext {
   nowMs: number
-  /** Pods that belong to a workload. */
+  /** Pods of a workload. */
   pods?: readonly KubeObject[]
-  /** Jobs that belong to a CronJob. */
+  /** Jobs of a CronJob. */
   jobs?: readonly KubeObject[]
-  /** Since when the object says the same while it progresses. */
+  /** Time since which the object reports the same progress. */
   unchangedSinceMs?: number
-  /** The claim's storage waits for a first pod, and there is none. */
+  /** The claim's storage waits for a first consumer, and there is none. */
   waitsForConsumer?: boolean
 }
 
@@ -32,8 +32,8 @@ export const failing = (reason: string, message = ''): Verdict => ({ state: 'fai
 export const unknown = (reason: string, message = ''): Verdict => ({ state: 'unknown', reason, message })
 
 /** Worst first. */
-export const SEVERITY: readonly HealthState[] = ['failing', 'degraded', 'progressing', 'unknown', 'ready']
+const SEVERITY: readonly HealthState[] = ['failing', 'degraded', 'progressing', 'unknown', 'ready']
 
-/** The first of the worst. */
+/** Returns the first of the worst. */
 export const worst = (verdicts: readonly Verdict[]): Verdict | undefined =>
   SEVERITY.map((state) => verdicts.find((verdict) => verdict.state === state)).find((verdict) => verdict !== undefined)

@@ -1,14 +1,14 @@
 // A program that stands for a Lease and says so each time it would act. Run by lease.test.ts, which stops and continues it.
 import { systemClock } from '@brokkr/runtime/clock.ts'
-import { silentLog as log } from '@brokkr/runtime/log.ts'
-import { openKube } from '../client.ts'
-import { loadKubeconfig } from '../kubeconfig.ts'
-import { startElection } from '../lease.ts'
+import { silentLog as log } from '@brokkr/runtime/logging/log.ts'
+import { loadKubeconfig } from '../auth/load-kubeconfig.ts'
+import { openKube } from '../client/open-kube.ts'
+import { startElection } from '../controller/lease.ts'
 
 export interface Act {
   identity: string
   epoch: number
-  /** Of the machine's clock that never goes back, the same for all its processes. */
+  /** By the monotonic clock, which all processes of the machine share. */
   atNs: string
 }
 

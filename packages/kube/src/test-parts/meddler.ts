@@ -1,14 +1,14 @@
 // Stands between a client and a real API server, passes everything on, and puts bytes of a test's choice into open watches.
 import type { ServerResponse } from 'node:http'
 import { request } from 'node:https'
-import type { KubeConfig } from '../kube-config.ts'
+import type { KubeConfig } from '../auth/kube-config.ts'
 import { strangeServer } from './strange-server.ts'
 
 export async function meddler(cluster: {
   url: string
   caPem: string
   token: string
-}): Promise<{ config: KubeConfig; spoil(bytes: string): void; opened(): number }> {
+}): Promise<{ config: KubeConfig; spoil(bytes: string): void; connectionCount(): number }> {
   let opened = 0
   const watches = new Set<ServerResponse>()
   const { config } = await strangeServer((from, to) => {
@@ -33,7 +33,7 @@ export async function meddler(cluster: {
   return {
     config: { ...config, token: { kind: 'value', value: cluster.token } },
     /** Watches so far. */
-    opened: () => opened,
+    connectionCount: () => opened,
     spoil: (bytes) => {
       for (const watch of watches) watch.write(bytes)
     },

@@ -1,10 +1,10 @@
 // A client for the tests of this package, closed when the test file ends.
 import { afterAll } from 'vitest'
-import { type KubeOptions, openKube } from '../client.ts'
-import type { Kube } from '../kube.ts'
-import type { KubeConfig } from '../kube-config.ts'
-import { loadKubeconfig } from '../kubeconfig.ts'
-import type { KubeObject } from '../object.ts'
+import type { KubeConfig } from '../auth/kube-config.ts'
+import { loadKubeconfig } from '../auth/load-kubeconfig.ts'
+import type { Kube } from '../client/kube.ts'
+import type { KubeObject } from '../client/object.ts'
+import { type KubeOptions, openKube } from '../client/open-kube.ts'
 
 export async function openTestKube(cluster: { kubeconfigPath: string }, options: KubeOptions = {}): Promise<Kube> {
   return openClosing(await loadKubeconfig({ path: cluster.kubeconfigPath, env: {} }), options)

@@ -1,32 +1,21 @@
-// An HTTPS server that answers whatever a test wants: for what no API server does, and clients must survive all the same.
+// An HTTPS server with responses chosen by the test, for behavior that no API server shows and clients must survive.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { type Certificate, type CertificateRequest, issueCertificate } from '@brokkr/runtime/certificates.ts'
 import { onTestFinished } from 'vitest'
-import { type CertificateRequest, issueCertificate, type KeyPair } from '../certificate.ts'
 
 export type Answer = (request: IncomingMessage, response: ServerResponse) => void
 
-const DAY_MS = 86_400_000
+export const newCa = (commonName = 'test CA'): Promise<Certificate> => issueCertificate({ commonName, isCa: true })
 
-export const newCa = (name = 'test CA'): KeyPair =>
-  issueCertificate({ commonName: name, ca: true, notBeforeMs: Date.now() - DAY_MS, notAfterMs: Date.now() + DAY_MS })
-
-export const newLeaf = (issuer: KeyPair, more: Partial<CertificateRequest> = {}): KeyPair =>
-  issueCertificate({
-    commonName: 'test',
-    issuer,
-    usage: 'server',
-    hosts: ['127.0.0.1'],
-    notBeforeMs: Date.now() - DAY_MS,
-    notAfterMs: Date.now() + DAY_MS,
-    ...more,
-  })
+export const newLeaf = (issuer: Certificate, more: Partial<CertificateRequest> = {}): Promise<Certificate> =>
+  issueCertificate({ commonName: 'test', issuer, usages: ['server'], hosts: ['127.0.0.1'], ...more })
 
 /** Serves ConfigMaps by discovery; everything else is up to `answer`. */
-export async function strangeServer(answer: Answer, options: { ca?: KeyPair; leaf?: KeyPair } = {}) {
-  const ca = options.ca ?? newCa()
-  const server = createServer(options.leaf ?? newLeaf(ca), (request, response) => {
+export async function strangeServer(answer: Answer, options: { ca?: Certificate; leaf?: Certificate } = {}) {
+  const ca = options.ca ?? (await newCa())
+  const server = createServer(options.leaf ?? (await newLeaf(ca)), (request, response) => {
     if (request.url === '/api') return json(response, 200, CORE)
     if (request.url === '/apis') return json(response, 200, { kind: 'APIGroupDiscoveryList', items: [] })
     answer(request, response)
