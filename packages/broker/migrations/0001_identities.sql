@@ -1,5 +1,5 @@
--- Who talks to the broker: admin keys, generators, agents, with the labels and annotations that targeting matches.
--- A key is stored as the SHA-256 of its long part and looked up through a partial index over live rows.
+-- Callers of the broker: admin PAKs, generators and agents, with the labels and annotations that targeting matches.
+-- A PAK is stored as the SHA-256 of its long part and looked up through a partial index over live rows.
 
 create table admin_role (
   id uuid primary key,
@@ -16,6 +16,17 @@ create table admin_role (
 );
 create unique index unique_admin_pak on admin_role (pak_hash) where deleted_at is null;
 
+-- The first start is recorded once. Without this record a broker whose last admin PAK is gone would look like a new one and
+-- would accept the configured hash again, although that PAK was revoked.
+create table app_initialization (initialized_at timestamptz not null default now());
+create unique index single_initialization on app_initialization ((true));
+
+-- Hashes that a rotation replaced. Revoked PAKs keep their row in admin_role; a rotated one keeps its row and gets another hash.
+create table replaced_admin_hashes (
+  pak_hash text primary key,
+  replaced_at timestamptz not null default now()
+);
+
 create table generators (
   id uuid primary key,
   name varchar(255) not null check (name <> ''),
@@ -31,6 +42,10 @@ create table generators (
 );
 create unique index unique_generator_name on generators (name) where deleted_at is null;
 create index generators_pak on generators (pak_hash) where deleted_at is null and pak_hash is not null;
+-- There is one, and every new agent is registered with it: it must not be looked for among all generators.
+create index generators_system on generators (id) where is_system;
+-- Lists that include deleted rows have the same order as the others and need an index of their own.
+create index generators_with_deleted on generators (name, id);
 
 create table agents (
   id uuid primary key,
@@ -51,10 +66,14 @@ create table agents (
   deleted_at timestamptz
 );
 create unique index unique_agent_cluster on agents (name, cluster_name) where deleted_at is null;
-create index agents_pak on agents (pak_hash) where deleted_at is null and pak_hash is not null;
+-- An agent may choose the hash of its own PAK. Two live agents with one hash would share a PAK.
+create unique index unique_agent_pak on agents (pak_hash) where deleted_at is null and pak_hash is not null;
 create index agents_by_name on agents (name, id) where deleted_at is null;
+create index agents_with_deleted on agents (name, id);
+create index agents_connected on agents (id) where connection_state = 'connected' and deleted_at is null;
+create index agents_by_invite on agents (invite_id) where invite_id is not null;
 
--- Apart from agents and half empty on purpose: a heartbeat rewrites one small row in its page and no index.
+-- Separate from agents and half empty: a heartbeat rewrites one small row in its page and no index.
 create table agent_liveness (
   agent_id uuid primary key references agents,
   last_heartbeat timestamptz,
@@ -92,5 +111,3 @@ create table agent_generator_registrations (
   constraint unique_agent_generator unique (agent_id, generator_id)
 );
 create index registrations_by_generator on agent_generator_registrations (generator_id, agent_id);
-
-create table app_initialization (initialized_at timestamptz not null default now());

@@ -1,19 +1,30 @@
-// Where files that are read at run time lie: beside the sources, or beside the bundle that was made from them.
+// Paths of files that are read at run time, beside the sources or beside the bundle.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
 /** The worker of large manifests. */
-export function manifestWorkerFile(from: string = import.meta.dirname): URL {
-  const places = ['manifest-worker.ts', 'manifest-worker.js'].map((name) => join(from, name))
-  const found = places.find((place) => existsSync(place))
-  if (found === undefined) throw new Error(`the worker of the broker is missing; looked for ${places.join(' and ')}`)
-  return pathToFileURL(found)
+export const manifestWorkerFile = (from: string = import.meta.dirname): URL => findWorker(from, 'deployments', 'manifest-worker')
+
+/** The worker of templates. */
+export const templateWorkerFile = (from: string = import.meta.dirname): URL => findWorker(from, 'templates', 'template-worker')
+
+function findWorker(from: string, feature: string, name: string): URL {
+  const places = [join(from, feature, `${name}.ts`), join(from, `${name}.js`)]
+  const existing = places.find((place) => existsSync(place))
+  if (existing === undefined) throw new Error(`${name} not found; tried ${places.join(' and ')}`)
+  return pathToFileURL(existing)
 }
 
 export function migrationsDir(from: string = import.meta.dirname): string {
   const places = [join(from, '..', 'migrations'), join(from, 'migrations')]
-  const found = places.find((place) => existsSync(place))
-  if (found === undefined) throw new Error(`the migrations of the broker are missing; looked in ${places.join(' and ')}`)
-  return found
+  const path = places.find((place) => existsSync(place))
+  if (path === undefined) throw new Error(`migrations not found; tried ${places.join(' and ')}`)
+  return path
+}
+
+/** Files of the console; null if it was not built. */
+export function consoleDir(from: string = import.meta.dirname): string | null {
+  const places = [join(from, '..', '..', 'console', 'dist', 'site'), join(from, 'console')]
+  return places.find((place) => existsSync(join(place, 'index.html'))) ?? null
 }

@@ -1,23 +1,23 @@
 // PostgreSQL goes away under load and comes back: the broker answers what it can say, loses nothing it has acknowledged, goes on
 // by itself, and its log stays readable.
 import {
-  makeAgent,
-  makeGenerator,
+  createAgent,
+  createGenerator,
   startTestBroker,
   type TestAgent,
   type TestBroker,
-  type TestTenant,
+  type TestGenerator,
   unique,
 } from '@brokkr/testing/broker.ts'
-import { type Follower, followStream } from '@brokkr/testing/follower.ts'
-import { type PrivatePostgres, privatePostgres } from '@brokkr/testing/postgres.ts'
+import { type PrivatePostgres, privatePostgres } from '@brokkr/testing/servers/postgres.ts'
 import { size } from '@brokkr/testing/sizes.ts'
+import { readStream, type StreamReader } from '@brokkr/testing/stream-reader.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { beforeAll, expect, test } from 'vitest'
 
 let server: PrivatePostgres
 let broker: TestBroker
-let tenant: TestTenant
+let tenant: TestGenerator
 let agent: TestAgent
 const label = unique('l')
 let databaseUrl: string
@@ -36,8 +36,8 @@ beforeAll(async () => {
       BROKKR__DATABASE__POOL_SIZE: '20',
     },
   })
-  tenant = await makeGenerator(broker)
-  agent = await makeAgent(broker, { labels: [label], generators: [tenant] })
+  tenant = await createGenerator(broker)
+  agent = await createAgent(broker, { labels: [label], generators: [tenant] })
   return async () => {
     await broker.kill()
     await server.stop()
@@ -86,9 +86,9 @@ const newStack = () => tenant.client.createStack({ body: { name: unique('s'), ge
 /** What an operator would have to read. */
 const complaints = () => broker.lines().filter((line) => Number(line['level']) >= 40 || ['warn', 'error'].includes(String(line['level'])))
 
-test('[S33] PostgreSQL restarts under load: 503 with Retry-After, then on as before; streams stay open, nothing acknowledged is lost', async () => {
+test('[S33] a PostgreSQL restart returns 503 with Retry-After and loses no acknowledged write', async () => {
   const stacks = await Promise.all([1, 2, 3].map(newStack))
-  const streams: Follower[] = await Promise.all([1, 2].map(() => followStream(broker.url, { agentId: agent.agent.id, pak: agent.pak })))
+  const streams: StreamReader[] = await Promise.all([1, 2].map(() => readStream(broker.url, { agentId: agent.agent.id, pak: agent.pak })))
   for (const stream of streams) await stream.frame('snapshot_end')
   const seen: Seen[] = []
   const running = load(
@@ -138,7 +138,7 @@ test('[S33] PostgreSQL restarts under load: 503 with Retry-After, then on as bef
   expect(broker.text()).not.toContain('uncaught')
 })
 
-test('a planned restart of PostgreSQL, which ends every session with a word, is no other: 503 with Retry-After, then on', async () => {
+test('a planned PostgreSQL restart returns 503 with Retry-After', async () => {
   const { id } = await newStack()
   const seen: Seen[] = []
   const before = complaints().length

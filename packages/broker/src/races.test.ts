@@ -2,27 +2,27 @@
 // no number is given twice and nothing that was acknowledged is lost.
 import { hash } from 'node:crypto'
 import {
-  makeAgent,
-  makeGenerator,
+  createAgent,
+  createGenerator,
   startTestBroker,
   type TestAgent,
   type TestBroker,
-  type TestTenant,
+  type TestGenerator,
   unique,
 } from '@brokkr/testing/broker.ts'
 import { size } from '@brokkr/testing/sizes.ts'
 import pg from 'pg'
 import { beforeAll, expect, test } from 'vitest'
-import { type Ask, type Asked, ask } from './http/ask.fixture.ts'
+import { type Ask, type Asked, ask } from './http/server/http-call.fixture.ts'
 
 let brokers: [TestBroker, TestBroker]
-let tenant: TestTenant
+let tenant: TestGenerator
 let agent: TestAgent
 beforeAll(async () => {
   const first = await startTestBroker({ env: { BROKKR__LOG__LEVEL: 'info' } })
   brokers = [first, await first.sibling()]
-  tenant = await makeGenerator(first)
-  agent = await makeAgent(first, { generators: [tenant] })
+  tenant = await createGenerator(first)
+  agent = await createAgent(first, { generators: [tenant] })
   return async () => {
     await Promise.all(brokers.map((broker) => broker.kill()))
   }
@@ -43,7 +43,7 @@ function outcomes(answers: readonly Asked[]): Record<string, number> {
 }
 const oneOf = (won: string, lost: string): Record<string, number> => ({ [won]: 1, [lost]: crowd - 1 })
 
-test('[X30] a name, a label, a target, a registration: one makes it, the others learn that it is there', async () => {
+test('[X30] concurrent creations of a resource succeed once and return a conflict otherwise', async () => {
   const name = unique('same')
   expect(outcomes(await all('POST /generators', () => ({ body: { name } })))).toEqual(oneOf('201', '409 unique_violation'))
   const stack = await makeStack()
@@ -53,14 +53,14 @@ test('[X30] a name, a label, a target, a registration: one makes it, the others 
   expect(outcomes(await all(`POST /agents/${agent.agent.id}/targets`, () => ({ pak: tenant.pak, body: target })))).toEqual(
     oneOf('201', '409 unique_violation'),
   )
-  const other = await makeGenerator(brokers[0])
+  const other = await createGenerator(brokers[0])
   const body = { agent_id: agent.agent.id }
   expect(outcomes(await all(`POST /generators/${other.generator.id}/register`, () => ({ body })))).toEqual(
     oneOf('201', '409 already_registered'),
   )
 })
 
-test('[X30] whoever expects the same head submits once, whichever broker is asked', async () => {
+test('[X30] concurrent submissions with one expected head succeed once', async () => {
   const stack = await makeStack()
   const path = `/stacks/${stack.id}` as const
   const yaml_content = 'a: 1'
@@ -78,7 +78,7 @@ test('[X30] whoever expects the same head submits once, whichever broker is aske
   expect(outcomes(back)).toEqual(oneOf('201', '409 stack_moved'))
 })
 
-test('[X30] one Idempotency-Key has one effect: the others get its answer, or are told that it is under way', async () => {
+test('[X30] concurrent calls with one Idempotency-Key have one effect', async () => {
   const stack = await makeStack()
   const path = `/stacks/${stack.id}/deployment-objects` as const
   const answers = await all(`POST ${path}`, () => ({
@@ -94,8 +94,8 @@ test('[X30] one Idempotency-Key has one effect: the others get its answer, or ar
   expect(await tenant.client.listDeploymentObjects({ params: { id: stack.id } })).toHaveLength(1)
 })
 
-test('[X30] a key that is rotated many times at once is one key in the end', async () => {
-  const fresh = await makeAgent(brokers[0], { generators: [tenant] })
+test('[X30] concurrent rotations leave one valid PAK', async () => {
+  const fresh = await createAgent(brokers[0], { generators: [tenant] })
   const answers = await all(`POST /agents/${fresh.agent.id}/rotate-pak`)
   const paks = answers.filter(({ status }) => status === 200).map(({ json }) => (json as { pak: string }).pak)
   expect(new Set(paks).size).toBe(paks.length)
@@ -113,7 +113,7 @@ test('[X30] a key that is rotated many times at once is one key in the end', asy
   expect(open).toContain(200)
 })
 
-test('[X30] a stack is deleted once and leaves one marker; of the last two admin keys one stays', async () => {
+test('[X30] concurrent deletions leave one deletion marker and one full admin PAK', async () => {
   const stack = await makeStack()
   expect(outcomes(await all(`DELETE /stacks/${stack.id}`, () => ({ pak: tenant.pak })))).toEqual(oneOf('204', '404 stack_not_found'))
   const client = new pg.Client({ connectionString: brokers[0].databaseUrl })
@@ -134,7 +134,7 @@ test('[X30] a stack is deleted once and leaves one marker; of the last two admin
   expect(left).toContain(200)
 })
 
-test('[X30] two brokers under parallel load: numbers of a stack rise in commit order, none twice, nothing lost', {
+test('[X30] two brokers under load assign rising sequence numbers in commit order', {
   timeout: 240_000,
 }, async () => {
   const stacks = await Promise.all(Array.from({ length: 4 }, makeStack))

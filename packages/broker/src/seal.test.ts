@@ -4,12 +4,12 @@ import { createSeal, UnsealFailed } from './seal.ts'
 
 const place = { table: 'deployment_objects', column: 'yaml_sealed', id: '0a000000-0000-4000-8000-000000000001' }
 
-test('what was sealed opens again, also the empty text and four-byte characters', () => {
+test('encrypted texts decrypt to themselves, including empty ones', () => {
   const seal = createSeal([randomBytes(32)])
   for (const text of ['', 'a: 1\n', '🗝️ ключ', 'x'.repeat(1 << 20)]) expect(seal.open(place, seal.seal(place, text))).toBe(text)
 })
 
-test('one bit flipped in any part, or a value moved to another row, column or table, does not open', () => {
+test('a changed bit or another row, column or table prevents decryption', () => {
   const seal = createSeal([randomBytes(32)])
   const sealed = seal.seal(place, 'password: hunter2')
   for (let byte = 0; byte < sealed.length; byte += 1) {
@@ -27,14 +27,26 @@ test('one bit flipped in any part, or a value moved to another row, column or ta
   expect(() => seal.open(place, sealed.subarray(0, 20))).toThrow(UnsealFailed)
 })
 
-test('a ring opens what an earlier key sealed, and seals with its first key only', () => {
+test('a text encrypted in a worker decrypts only in its own context', async () => {
+  const seal = createSeal([randomBytes(32), randomBytes(32)])
+  for (const text of ['', '🗝️ ключ', 'x'.repeat(1 << 20)]) {
+    const sealed = await seal.sealInThread(place, new TextEncoder().encode(text))
+    expect([seal.open(place, sealed), seal.reseal(place, sealed), seal.canOpen({ ...place, column: 'other' }, sealed)]).toEqual([
+      text,
+      'kept',
+      false,
+    ])
+  }
+})
+
+test('a key ring decrypts with all keys and encrypts with the first', () => {
   const [old, fresh] = [randomBytes(32), randomBytes(32)]
   const ring = createSeal([fresh, old])
   expect(ring.open(place, createSeal([old]).seal(place, 'before'))).toBe('before')
   expect(() => createSeal([old]).open(place, ring.seal(place, 'after'))).toThrow(UnsealFailed)
 })
 
-test('sealing anew brings a value under the first key, keeps what is under it, and names what no key opens', () => {
+test('resealing uses the first key and names values that no key decrypts', () => {
   const [old, fresh] = [randomBytes(32), randomBytes(32)]
   const ring = createSeal([fresh, old])
   const moved = ring.reseal(place, createSeal([old]).seal(place, 'text'))
@@ -43,7 +55,7 @@ test('sealing anew brings a value under the first key, keeps what is under it, a
   expect(ring.reseal(place, createSeal([randomBytes(32)]).seal(place, 'text'))).toBe('broken')
 })
 
-test('a ring names its keys by fingerprint, the sealing one first', () => {
+test('a key ring lists fingerprints with the encrypting key first', () => {
   const [one, two] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
   expect(createSeal([one, two]).fingerprints).toEqual(['72cd6e8422c407fb', '75877bb41d393b5f'])
 })
@@ -54,6 +66,6 @@ test('nonces never repeat', () => {
   expect(nonces.size).toBe(20_000)
 })
 
-test('a key of another length is refused', () => {
+test('an encryption key of another length is refused', () => {
   expect(() => createSeal([randomBytes(16)])).toThrow('32 bytes')
 })

@@ -1,14 +1,14 @@
-// Repeats a bounded statement until nothing is left: each batch its own transaction, a pause between two, and an end in time.
+// Repeats a bounded statement until it changes no row. Each batch is its own transaction, with a pause between batches and a time budget.
 import type { Clock } from '@brokkr/runtime/clock.ts'
 
 export interface BatchLimits {
   readonly pauseMs: number
-  /** No batch begins after it. */
+  /** No batch starts after it. */
   readonly budgetMs: number
   readonly signal: AbortSignal
 }
 
-/** How many rows all batches changed. */
+/** Returns the number of rows that all batches changed. */
 export async function inBatches(clock: Clock, limits: BatchLimits, batch: () => Promise<number>): Promise<number> {
   const startedMs = clock.monotonicMs()
   let total = 0

@@ -1,30 +1,33 @@
-// Every background task of the broker, with the interval it has unless a setting says otherwise.
+// All background tasks of the broker with their default intervals.
+import type { Sql } from '@brokkr/postgres'
 import type { Clock } from '@brokkr/runtime/clock.ts'
-import type { Log } from '@brokkr/runtime/log.ts'
-import type { Metrics } from '@brokkr/runtime/metrics.ts'
-import type { Sql } from '../store/sql.ts'
-import type { Sender } from '../webhooks/sender.ts'
-import type { Subscriptions } from '../webhooks/subscriptions.ts'
-import { agentLiveness } from './agent-liveness.ts'
-import { auditCleanup } from './audit-cleanup.ts'
-import { changeLogCleanup } from './change-log-cleanup.ts'
+import type { Log } from '@brokkr/runtime/logging/log.ts'
+import type { Metrics } from '@brokkr/runtime/metrics/metrics.ts'
+import { agentLiveness } from '../agents/tasks.ts'
+import { auditCleanup } from '../audit/tasks.ts'
+import { changeLogCleanup } from '../change-feed/tasks.ts'
+import { diagnosticCleanup } from '../diagnostics/tasks.ts'
+import { summaryVerify } from '../stacks/tasks.ts'
+import { targetVerify } from '../targeting/tasks.ts'
+import { telemetryCleanup } from '../telemetry/tasks.ts'
+import type { Sender } from '../webhooks/delivery/sender.ts'
+import { webhookCleanup } from '../webhooks/delivery/tasks/webhook-cleanup.ts'
+import { webhookDelivery } from '../webhooks/delivery/tasks/webhook-delivery.ts'
+import type { SubscriptionCache } from '../webhooks/subscriptions/subscription-cache.ts'
+import { workOrderMaintenance } from '../work-orders/tasks.ts'
 import { housekeeping } from './housekeeping.ts'
-import { summaryVerify } from './summary-verify.ts'
-import { targetVerify } from './target-verify.ts'
 import type { Task } from './task.ts'
-import { webhookCleanup } from './webhook-cleanup.ts'
-import { webhookDelivery } from './webhook-delivery.ts'
 
 export interface TaskDeps {
   readonly sql: Sql
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
-  readonly hooks: Subscriptions
+  readonly subscriptionCache: SubscriptionCache
   readonly sender: Sender
   readonly wakeFeed: () => void
 }
-/** Read at every use: some may change while the broker runs. */
+/** Functions, because some settings may change while the broker runs. */
 export interface TaskSettings {
   /** tasks.<name>.every_seconds, or null. */
   readonly everySeconds: (name: string) => number | null
@@ -36,6 +39,11 @@ export interface TaskSettings {
   readonly webhookDeliverySeconds: () => number
   readonly webhookCleanupSeconds: () => number
   readonly webhookRetentionDays: () => number
+  readonly telemetryRetentionSeconds: () => number
+  readonly workOrderSeconds: () => number
+  readonly workOrderLogDays: () => number
+  readonly diagnosticCleanupSeconds: () => number
+  readonly diagnosticHours: () => number
 }
 
 const day = 86_400
@@ -54,6 +62,18 @@ export function listTasks(deps: TaskDeps, settings: TaskSettings): readonly Task
     webhookCleanup(deps, {
       everyMs: every('webhook-cleanup', settings.webhookCleanupSeconds),
       retentionDays: settings.webhookRetentionDays,
+    }),
+    telemetryCleanup(deps, {
+      everyMs: every('telemetry-cleanup', () => 60),
+      retentionSeconds: settings.telemetryRetentionSeconds,
+    }),
+    workOrderMaintenance(deps, {
+      everyMs: every('work-order-maintenance', settings.workOrderSeconds),
+      retentionDays: settings.workOrderLogDays,
+    }),
+    diagnosticCleanup(deps, {
+      everyMs: every('diagnostic-cleanup', settings.diagnosticCleanupSeconds),
+      maxAgeHours: settings.diagnosticHours,
     }),
   ]
 }

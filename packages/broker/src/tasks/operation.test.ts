@@ -1,15 +1,15 @@
 // Tasks, settings and the feed's own figures as an operator sees them, over two processes.
 // long: starts more than one broker
-import { makeAgent, makeGenerator, startTestBroker, type TestBroker, type TestTenant, unique } from '@brokkr/testing/broker.ts'
-import { followStream } from '@brokkr/testing/follower.ts'
-import { database, type TestDatabase } from '@brokkr/testing/postgres.ts'
+import { createAgent, createGenerator, startTestBroker, type TestBroker, type TestGenerator, unique } from '@brokkr/testing/broker.ts'
+import { database, type TestDatabase } from '@brokkr/testing/servers/postgres.ts'
+import { readStream } from '@brokkr/testing/stream-reader.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { beforeAll, expect, test } from 'vitest'
 
 let db: TestDatabase
 let broker: TestBroker
 let other: TestBroker
-let tenant: TestTenant
+let tenant: TestGenerator
 beforeAll(async () => {
   db = await database()
   const env = {
@@ -19,7 +19,7 @@ beforeAll(async () => {
   }
   broker = await startTestBroker({ databaseUrl: db.url, env })
   other = await broker.sibling()
-  tenant = await makeGenerator(broker)
+  tenant = await createGenerator(broker)
   return () => Promise.all([broker.kill(), other.kill()])
 })
 const rows = async <Row extends object>(text: string, values: unknown[] = []): Promise<Row[]> => {
@@ -43,6 +43,9 @@ test('tasks are listed with their interval and their last run', async () => {
     ['summary-verify', 86_400],
     ['webhook-delivery', 5],
     ['webhook-cleanup', 3600],
+    ['telemetry-cleanup', 60],
+    ['work-order-maintenance', 10],
+    ['diagnostic-cleanup', 900],
   ])
   expect(tasks[1]).toMatchObject({ last_result: { disconnected: 0 }, last_error: null })
 })
@@ -59,15 +62,15 @@ test('settings are listed with their source, and secrets are not', async () => {
   for (const secret of [broker.encryptionKey, broker.databaseUrl]) expect(text).not.toContain(secret)
 })
 
-test('[S16] a cursor below the floor gets a snapshot, even if its own scopes lost nothing', async () => {
+test('[S16] a cursor below the floor gets a snapshot, even without lost rows in its scopes', async () => {
   const label = unique('l')
   const stack = await tenant.client.createStack({ body: { name: unique('s'), generator_id: tenant.generator.id, labels: [label] } })
-  const agent = await makeAgent(broker, { labels: [label], generators: [tenant] })
+  const agent = await createAgent(broker, { labels: [label], generators: [tenant] })
   const at = { agentId: agent.agent.id, pak: agent.pak }
-  const first = await followStream(broker.url, at)
+  const first = await readStream(broker.url, at)
   const { cursor } = await first.frame('snapshot_end')
   first.close()
-  const resumed = await followStream(other.url, { ...at, cursor })
+  const resumed = await readStream(other.url, { ...at, cursor })
   expect(await resumed.frame('hello')).toMatchObject({ mode: 'resume' })
   resumed.close()
   // A day passes: the log is cleaned up to now, and nothing of this agent was in it.
@@ -75,7 +78,7 @@ test('[S16] a cursor below the floor gets a snapshot, even if its own scopes los
   await rows(`insert into feed_marks (taken_at, low_xid) values (now() - interval '25 hours', pg_snapshot_xmax(pg_current_snapshot()))`)
   for (const at_ of [broker, other]) {
     const late = await waitFor('the floor is known', async () => {
-      const stream = await followStream(at_.url, { ...at, cursor })
+      const stream = await readStream(at_.url, { ...at, cursor })
       const hello = await stream.frame('hello')
       if (hello.mode === 'snapshot') return stream
       stream.close()
@@ -88,7 +91,7 @@ test('[S16] a cursor below the floor gets a snapshot, even if its own scopes los
   }
 })
 
-test('the feed tells how far behind it is, how it was woken and how far back it reaches', async () => {
+test('feed metrics report lag, wake-up sources and the age of the floor', async () => {
   const figures = async (at: TestBroker) => {
     const text = await (await fetch(`${at.url}/metrics`)).text()
     return (name: string) => Number(new RegExp(`^${name.replace(/[{}"]/g, '\\$&')} (\\S+)`, 'm').exec(text)?.[1])

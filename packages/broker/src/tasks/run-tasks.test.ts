@@ -1,12 +1,12 @@
+import { type Database, openDatabase } from '@brokkr/postgres'
 import { systemClock } from '@brokkr/runtime/clock.ts'
-import { silentLog } from '@brokkr/runtime/log.ts'
-import { createMetrics } from '@brokkr/runtime/metrics.ts'
-import { database, type TestDatabase } from '@brokkr/testing/postgres.ts'
+import { silentLog } from '@brokkr/runtime/logging/log.ts'
+import { createMetrics } from '@brokkr/runtime/metrics/metrics.ts'
+import { database, type TestDatabase } from '@brokkr/testing/servers/postgres.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
-import { type Database, openDatabase } from '../store/db.ts'
-import * as taskLeases from '../store/task-leases.ts'
 import { type RunningTasks, startTasks } from './run-tasks.ts'
+import * as taskLeases from './store.ts'
 import type { Task } from './task.ts'
 
 let db: TestDatabase
@@ -28,7 +28,7 @@ const change = async (text: string) => {
   await client.end()
 }
 
-test('of many processes one runs a task per tick, and what it did is kept', async () => {
+test('one process runs a task per interval and stores its result', async () => {
   const runs: { owner: string; atMs: number }[] = []
   let active = 0
   let overlaps = 0
@@ -66,7 +66,7 @@ test('a task for every process runs in every one', async () => {
   await waitFor('all three', () => seen.size === 3)
 })
 
-test('a run that throws is told to people and tried again at its next tick', async () => {
+test('a failed run is logged and repeated at the next interval', async () => {
   let runs = 0
   const run = async () => {
     runs += 1
@@ -83,7 +83,7 @@ test('a run that throws is told to people and tried again at its next tick', asy
   expect([fails, (await rowOf('flaky'))?.last_error]).toEqual(['no luck', null])
 })
 
-test('what a killed process held is taken over when its lease is over; a live one keeps it', async () => {
+test('a task of a killed process is taken over when its lease expires', async () => {
   let runs = 0
   await taskLeases.take(sql, { name: 'left', owner: 'killed', lease_seconds: 600, due_after_seconds: 0 })
   start('b', { name: 'left', everyMs: () => 50, run: async () => ({ runs: (runs += 1) }) })
@@ -98,7 +98,7 @@ test('what a killed process held is taken over when its lease is over; a live on
   await other.stop()
 })
 
-test('a run whose lease is lost is told to stop, and a stopped process hands its task on at once', async () => {
+test('a lost lease aborts the run, and a stopping process releases its lease', async () => {
   const begun = Promise.withResolvers<void>()
   const ended = Promise.withResolvers<string>()
   const running = start('a', {
@@ -119,7 +119,7 @@ test('a run whose lease is lost is told to stop, and a stopped process hands its
   expect(await taskLeases.renew(sql, { name: 'long', owner: 'a', lease_seconds: 60 })).toBe(0)
 })
 
-test('a task is due by the time of its last run, whichever process had it and however often processes start', async () => {
+test('a task is due by its last run across processes and restarts', async () => {
   const take = (owner: string) => taskLeases.take(sql, { name: 'daily', owner, lease_seconds: 60, due_after_seconds: 3600 })
   const done = (owner: string) => taskLeases.finish(sql, { name: 'daily', owner, ran_seconds: 1, result: '{}', error: null })
   expect(await take('a')).not.toBeNull()

@@ -1,11 +1,11 @@
-// Runs the tasks of this process. A task that belongs to one process at a time is begun only with its lease, which is renewed
-// while it runs; a lease that is lost stops the run. How each run went is kept for people.
+// Runs the tasks of this process. A task that may run in one process at a time needs its lease, which is renewed during the run; losing it
+// aborts the run. The result of each run is stored for operators.
+import type { Sql } from '@brokkr/postgres'
 import type { Clock } from '@brokkr/runtime/clock.ts'
-import type { Log } from '@brokkr/runtime/log.ts'
+import type { Log } from '@brokkr/runtime/logging/log.ts'
 import { type RunningLoop, startLoop } from '@brokkr/runtime/loop.ts'
-import type { Metrics } from '@brokkr/runtime/metrics.ts'
-import type { Sql } from '../store/sql.ts'
-import * as taskLeases from '../store/task-leases.ts'
+import type { Metrics } from '@brokkr/runtime/metrics/metrics.ts'
+import * as taskLeases from './store.ts'
 import type { Task } from './task.ts'
 
 export interface RunnerDeps {
@@ -13,29 +13,30 @@ export interface RunnerDeps {
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
-  /** Of this process, for people who look who runs what. */
+  /** Name of this process, shown to operators as lease owner. */
   readonly owner: string
-  /** The database has gone, which the feed has told already: no task needs to tell it again at every tick. */
+  /** Whether the database is unavailable. The change feed logs that already, so tasks do not log it at every tick. */
   readonly isAway: (error: unknown) => boolean
 }
 export interface RunningTasks {
-  /** The same run as by timer, now; an unknown name is nobody's. */
+  /** Runs a task now; ignores unknown names. */
   wake(name: string): void
   stop(): Promise<void>
   readonly tasks: readonly Task[]
 }
 
 const leaseSeconds = 60
-/** Intervals are longer than processes live; whether a run is due is asked of the database. */
+/** An interval can be longer than the life of a process, so the database decides whether a run is due. */
 const tickMsMax = 60_000
-/** Timers are jittered by a tenth: a run is due when four fifths of its interval are over. */
+/** Timers have a jitter of 10 %, so a run is due after 80 % of its interval. */
 const dueShare = 0.8
 
 export function startTasks(deps: RunnerDeps, tasks: readonly Task[]): RunningTasks {
   const loops = new Map<string, RunningLoop>(
     tasks.map((task) => {
       const everyMs = () => (task.isEverywhere === true ? task.everyMs() : Math.min(task.everyMs(), tickMsMax))
-      const run = (signal: AbortSignal) => quietWhenAway(deps, task.isEverywhere === true ? runEverywhere : runLeased, { task, signal })
+      const run = (signal: AbortSignal) =>
+        runUnlessDatabaseAway(deps, task.isEverywhere === true ? runEverywhere : runLeased, { task, signal })
       return [task.name, startLoop({ clock: deps.clock, log: deps.log }, { name: task.name, everyMs, run })]
     }),
   )
@@ -51,7 +52,11 @@ export function startTasks(deps: RunnerDeps, tasks: readonly Task[]): RunningTas
 type Counts = Record<string, number>
 type Run = (deps: RunnerDeps, task: Task, signal: AbortSignal) => Promise<Counts | void>
 
-async function quietWhenAway(deps: RunnerDeps, run: Run, { task, signal }: { task: Task; signal: AbortSignal }): Promise<Counts | void> {
+async function runUnlessDatabaseAway(
+  deps: RunnerDeps,
+  run: Run,
+  { task, signal }: { task: Task; signal: AbortSignal },
+): Promise<Counts | void> {
   try {
     return await run(deps, task, signal)
   } catch (error) {
@@ -61,45 +66,48 @@ async function quietWhenAway(deps: RunnerDeps, run: Run, { task, signal }: { tas
 }
 
 async function runEverywhere(deps: RunnerDeps, task: Task, signal: AbortSignal): Promise<Counts> {
-  const { record, end } = await runOnce(deps, task, signal)
-  if (end.is !== 'stopped') await taskLeases.note(deps.sql, record)
-  return countsOf(end)
+  const { record, outcome } = await runOnce(deps, task, signal)
+  if (outcome.is !== 'stopped') await taskLeases.note(deps.sql, record)
+  return requireCounts(outcome)
 }
 
 async function runLeased(deps: RunnerDeps, task: Task, stopping: AbortSignal): Promise<Counts | void> {
-  const mine = { name: task.name, owner: deps.owner }
+  const leaseKey = { name: task.name, owner: deps.owner }
   const due_after_seconds = (task.everyMs() / 1000) * dueShare
-  if ((await taskLeases.take(deps.sql, { ...mine, lease_seconds: leaseSeconds, due_after_seconds })) === null) return
-  const lease = holdLease(deps, mine)
+  if ((await taskLeases.take(deps.sql, { ...leaseKey, lease_seconds: leaseSeconds, due_after_seconds })) === null) return
+  const lease = startLeaseRenewal(deps, leaseKey)
   try {
-    const { record, end } = await runOnce(deps, task, AbortSignal.any([stopping, lease.lost]))
-    if (end.is === 'stopped') await taskLeases.release(deps.sql, mine)
+    const { record, outcome } = await runOnce(deps, task, AbortSignal.any([stopping, lease.lost]))
+    if (outcome.is === 'stopped') await taskLeases.release(deps.sql, leaseKey)
     else await taskLeases.finish(deps.sql, record)
-    return countsOf(end)
+    return requireCounts(outcome)
   } finally {
-    lease.letGo()
+    lease.stopRenewing()
   }
 }
 
-type End = { readonly is: 'ok'; readonly counts: Counts } | { readonly is: 'failed'; readonly error: Error } | { readonly is: 'stopped' }
+type RunOutcome =
+  | { readonly is: 'ok'; readonly counts: Counts }
+  | { readonly is: 'failed'; readonly error: Error }
+  | { readonly is: 'stopped' }
 
-async function runOnce(deps: RunnerDeps, task: Task, signal: AbortSignal): Promise<{ record: taskLeases.RunRecord; end: End }> {
+async function runOnce(deps: RunnerDeps, task: Task, signal: AbortSignal): Promise<{ record: taskLeases.RunRecord; outcome: RunOutcome }> {
   const startedMs = deps.clock.monotonicMs()
-  const end = await endOf(task, signal)
+  const outcome = await executeTask(task, signal)
   const ran_seconds = (deps.clock.monotonicMs() - startedMs) / 1000
   const { metrics } = deps
   metrics
-    .counter('brokkr_task_runs_total', 'Runs of a background task by result', ['task', 'result'])
-    .inc({ task: task.name, result: end.is })
+    .counter('brokkr_task_runs_total', 'Number of runs of a background task by result', ['task', 'result'])
+    .inc({ task: task.name, result: outcome.is })
   metrics
-    .histogram('brokkr_task_duration_seconds', 'Duration of the runs of a background task', ['task'])
+    .histogram('brokkr_task_duration_seconds', 'Duration of runs of a background task', ['task'])
     .observe({ task: task.name }, ran_seconds)
-  const result = end.is === 'ok' ? JSON.stringify(end.counts) : null
-  const error = end.is === 'failed' ? end.error.message.slice(0, 500) : null
-  return { record: { name: task.name, owner: deps.owner, ran_seconds, result, error }, end }
+  const result = outcome.is === 'ok' ? JSON.stringify(outcome.counts) : null
+  const error = outcome.is === 'failed' ? outcome.error.message.slice(0, 500) : null
+  return { record: { name: task.name, owner: deps.owner, ran_seconds, result, error }, outcome }
 }
 
-async function endOf(task: Task, signal: AbortSignal): Promise<End> {
+async function executeTask(task: Task, signal: AbortSignal): Promise<RunOutcome> {
   try {
     return { is: 'ok', counts: await task.run(signal) }
   } catch (error) {
@@ -107,20 +115,20 @@ async function endOf(task: Task, signal: AbortSignal): Promise<End> {
   }
 }
 
-/** A failure is thrown on, to the loop that logs it. */
-function countsOf(end: End): Counts {
-  if (end.is === 'failed') throw end.error
-  return end.is === 'ok' ? end.counts : {}
+/** Rethrows a failure to the loop, which logs it. */
+function requireCounts(outcome: RunOutcome): Counts {
+  if (outcome.is === 'failed') throw outcome.error
+  return outcome.is === 'ok' ? outcome.counts : {}
 }
 
-/** Renews well before the end; the run stops before somebody else may begin. */
-function holdLease(deps: RunnerDeps, mine: { name: string; owner: string }): { lost: AbortSignal; letGo(): void } {
+/** Renews the lease after a third of its time, so that a lost lease aborts the run before another process may start. */
+function startLeaseRenewal(deps: RunnerDeps, leaseKey: { name: string; owner: string }): { lost: AbortSignal; stopRenewing(): void } {
   const lost = new AbortController()
   const renew = async () => {
-    const kept = await taskLeases.renew(deps.sql, { ...mine, lease_seconds: leaseSeconds }).catch(() => 0)
-    if (kept === 0) lost.abort(new Error(`the lease of task ${mine.name} is lost`))
+    const renewedRows = await taskLeases.renew(deps.sql, { ...leaseKey, lease_seconds: leaseSeconds }).catch(() => 0)
+    if (renewedRows === 0) lost.abort(new Error(`the lease of task ${leaseKey.name} is lost`))
     else timer = deps.clock.setTimer((leaseSeconds * 1000) / 3, () => void renew())
   }
   let timer = deps.clock.setTimer((leaseSeconds * 1000) / 3, () => void renew())
-  return { lost: lost.signal, letGo: () => timer.cancel() }
+  return { lost: lost.signal, stopRenewing: () => timer.cancel() }
 }

@@ -1,0 +1,102 @@
+// Creates a plan: stores the content with what it is bound to, and one result per targeted agent. A trigger notifies the agents.
+import { createHash } from 'node:crypto'
+import { ApiError } from '@brokkr/contract/errors.ts'
+import type { Plan } from '@brokkr/contract/plans/plan.ts'
+import type { Sql } from '@brokkr/postgres'
+import { recordAuditEntry } from '../../audit/record.ts'
+import type { Actor } from '../../audit/rules.ts'
+import type { LargeManifest } from '../../deployments/rules/large-manifest.ts'
+import type { ManifestWork, Validation } from '../../deployments/rules/manifest-job.ts'
+import { toManifestContext } from '../../deployments/rules/sealed-manifest.ts'
+import * as deploymentObjects from '../../deployments/store/deployment-objects.ts'
+import { uuid7 } from '../../rules/uuid7.ts'
+import type { Seal } from '../../seal.ts'
+import * as stacks from '../../stacks/store/stacks.ts'
+import { digestTargets, toPlanContext } from '../rules.ts'
+import * as plans from '../store/plans.ts'
+
+export interface PlanRequest {
+  readonly stackId: string
+  /** Exactly one of the two; a deletion marker needs no content. */
+  readonly yamlContent: string | null
+  readonly sequenceId: number | null
+  readonly isDeletionMarker: boolean
+  /** Prepared by a worker for large manifests. */
+  readonly largeText?: LargeManifest | undefined
+  readonly validation: Validation
+  readonly actor: Actor
+}
+interface PlannedContent {
+  readonly text: string
+  readonly isDeletionMarker: boolean
+}
+const validSeconds = 3600
+const openPlansMax = 10
+
+export async function createPlan(
+  deps: { sql: Sql; seal: Seal; manifests: ManifestWork; wakeFeed: () => void },
+  request: PlanRequest,
+): Promise<Plan> {
+  const { stackId: stack_id, actor } = request
+  const content = await readContent(deps, request)
+  const id = uuid7()
+  const { content_sealed, content_checksum } = await sealContent(deps.seal, id, content.text, request.largeText)
+  const plan = await deps.sql.begin(async (sql) => {
+    // The lock orders the plan among submissions and other plans of the stack.
+    if ((await stacks.lockBounds(sql, { id: stack_id })) === null) throw new ApiError('stack_not_found', 'no such stack')
+    await requireRoom(sql, stack_id)
+    const { sequence_id: base_sequence_id } = await deploymentObjects.readHeadSequence(sql, { stack_id })
+    const agentIds = (await plans.listTargets(sql, { stack_id })).map(({ agent_id }) => agent_id)
+    const bound = {
+      base_sequence_id,
+      content_checksum,
+      is_deletion_marker: content.isDeletionMarker,
+      target_digest: digestTargets(agentIds),
+    }
+    const by = { by_kind: actor.kind, by_id: actor.id }
+    const row = await plans.insert(sql, { id, stack_id, ...bound, ...by, content_sealed, valid_seconds: validSeconds })
+    await plans.insertResults(sql, { plan_id: id, agent_ids: agentIds })
+    const details = { stack_id, base_sequence_id, content_checksum, agents: agentIds.length }
+    await recordAuditEntry(sql, {
+      actor,
+      action: 'plan.created',
+      resource: { type: 'stack', id: stack_id },
+      details: { plan_id: id, ...details },
+    })
+    return { ...row, agents_total: agentIds.length }
+  })
+  deps.wakeFeed()
+  return plan
+}
+
+/** Before the transaction, because sealing a large manifest takes time. */
+async function sealContent(seal: Seal, id: string, text: string, largeText: LargeManifest | undefined) {
+  const context = toPlanContext(id)
+  if (largeText !== undefined)
+    return { content_sealed: await seal.sealInThread(context, largeText.bytes), content_checksum: largeText.checksum }
+  return { content_sealed: seal.seal(context, text), content_checksum: createHash('sha256').update(text).digest('hex') }
+}
+
+async function readContent(
+  { sql, seal, manifests }: { sql: Sql; seal: Seal; manifests: ManifestWork },
+  { stackId, yamlContent, sequenceId, isDeletionMarker, validation }: PlanRequest,
+): Promise<PlannedContent> {
+  const text = yamlContent ?? (isDeletionMarker ? '' : null)
+  if ((text === null) === (sequenceId === null))
+    throw new ApiError('invalid_deployment_object', 'send either yaml_content or sequence_id: the plan is made for one of them')
+  if (text !== null) {
+    if (!isDeletionMarker) await manifests.check(text, validation)
+    return { text, isDeletionMarker }
+  }
+  const object = await deploymentObjects.findInStack(sql, { stack_id: stackId, id: null, sequence_id: sequenceId })
+  if (object === null) throw new ApiError('deployment_object_not_found', 'the stack has no such deployment object')
+  return { text: seal.open(toManifestContext(object.id), object.yaml_sealed), isDeletionMarker: object.is_deletion_marker }
+}
+
+async function requireRoom(sql: Sql, stackId: string): Promise<void> {
+  const { open } = await plans.countOpen(sql, { stack_id: stackId })
+  if (open >= openPlansMax)
+    throw new ApiError('limit_exceeded', `the stack has ${open} open plans, at most ${openPlansMax} are allowed: wait until one expires`, {
+      details: { limit: openPlansMax },
+    })
+}
