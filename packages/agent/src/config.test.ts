@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
-import { loadConfig } from '@brokkr/runtime/config.ts'
-import { ConfigError } from '@brokkr/runtime/config-error.ts'
-import { listSettings } from '@brokkr/runtime/config-table.ts'
+import { ConfigError } from '@brokkr/runtime/config/config-error.ts'
+import { loadConfig } from '@brokkr/runtime/config/load-config.ts'
+import { listSettings } from '@brokkr/runtime/config/settings.ts'
 import { expect, test } from 'vitest'
 import { agentTable, checkAgentConfig } from './config.ts'
 import { version } from './version.ts'
@@ -14,7 +14,7 @@ const env = {
 }
 const load = (change: Record<string, string> = {}) => loadConfig({ table: agentTable, env: { ...env, ...change }, check: checkAgentConfig })
 
-test('the defaults are those of the documentation', async () => {
+test('the defaults equal those of the documentation', async () => {
   const { flat } = await load()
   const given = new Set(['agent.broker_url', 'agent.agent_name', 'agent.cluster_name', 'agent.pak'])
   expect(Object.fromEntries([...flat].filter(([path]) => !given.has(path)))).toEqual({
@@ -52,6 +52,7 @@ test('the defaults are those of the documentation', async () => {
     'agent.build_timeout': 900,
     'agent.work_order_cleanup_after': 86_400,
     'agent.diagnostics_interval': 10,
+    'agent.plans_interval': 10,
     'agent.webhook_delivery': true,
     'agent.webhook_interval': 10,
     'agent.webhook_denied_cidrs': [],
@@ -118,7 +119,17 @@ test.each([
   else await expect(loaded).rejects.toBeInstanceOf(ConfigError)
 })
 
-test('everything that is wrong is told at once, the key is not', async () => {
+test('grants and identities require a generator id and reject a name', async () => {
+  const id = '0c000000-0000-4000-8000-000000000001'
+  const given = (key: string) => ({
+    BROKKR__AGENT__GRANTS: JSON.stringify({ [key]: ['rbac'] }),
+    BROKKR__AGENT__IDENTITIES: JSON.stringify({ [key]: 'ns/account' }),
+  })
+  for (const key of [id, '__work_orders__']) expect((await load(given(key))).value.agent.grants).toEqual({ [key]: ['rbac'] })
+  for (const key of ['__system__', id.toUpperCase()]) await expect(load(given(key))).rejects.toThrow('must be the id of a generator')
+})
+
+test('the configuration error lists every problem and omits the PAK', async () => {
   const text = await loadConfig({
     table: agentTable,
     env: { BROKKR__AGENT__HEALTH_PORT: '99999', BROKKR__AGENT__PAKK: 'canary' },
@@ -132,7 +143,7 @@ test('everything that is wrong is told at once, the key is not', async () => {
   expect(text).not.toContain('canary')
 })
 
-test('each setting has one place, and the version is that of the package', () => {
+test('each setting is declared once, and the version is that of the package', () => {
   const paths = listSettings(agentTable).map(({ path }) => path)
   expect(new Set(paths).size).toBe(paths.length)
   const { version: packaged } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }

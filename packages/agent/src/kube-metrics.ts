@@ -1,9 +1,9 @@
-// Counts and times the calls that leave for the API server. Watches are counted when they begin.
-import type { Kube } from '@brokkr/kube/kube.ts'
+// Counts and times requests to the API server. Watches are counted when they start.
+import type { Kube } from '@brokkr/kube'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { AgentMetrics, KubeOperation } from './metrics.ts'
 
-export function countedKube(deps: { clock: Clock; metrics: AgentMetrics }, kube: Kube): Kube {
+export function withKubeMetrics(deps: { clock: Clock; metrics: AgentMetrics }, kube: Kube): Kube {
   const { clock, metrics } = deps
   const timed = async <T>(operation: KubeOperation, work: () => Promise<T>): Promise<T> => {
     metrics.kubeOperations[operation].inc()
@@ -28,6 +28,6 @@ export function countedKube(deps: { clock: Clock; metrics: AgentMetrics }, kube:
       metrics.kubeOperations.watch.inc()
       return kube.watch(kind, options)
     },
-    with: (defaults) => countedKube(deps, kube.with(defaults)),
+    with: (defaults) => withKubeMetrics(deps, kube.with(defaults)),
   }
 }

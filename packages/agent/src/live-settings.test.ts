@@ -1,9 +1,9 @@
-import { loadConfig } from '@brokkr/runtime/config.ts'
-import { listSettings } from '@brokkr/runtime/config-table.ts'
-import { silentLog } from '@brokkr/runtime/log.ts'
+import { loadConfig } from '@brokkr/runtime/config/load-config.ts'
+import { listSettings } from '@brokkr/runtime/config/settings.ts'
+import { silentLog } from '@brokkr/runtime/logging/log.ts'
 import { expect, test } from 'vitest'
 import { agentTable } from './config.ts'
-import { liveSettings } from './live-settings.ts'
+import { createLiveSettings } from './live-settings.ts'
 
 const env = {
   BROKKR__AGENT__BROKER_URL: 'https://brokkr.example.com',
@@ -17,12 +17,12 @@ async function opened() {
   const warned: unknown[] = []
   const told: string[][] = []
   const log = { ...silentLog, warn: (_message: string, fields?: object) => void warned.push(fields) }
-  const settings = liveSettings({ log }, await load())
+  const settings = createLiveSettings({ log }, await load())
   settings.onChange((paths) => void told.push([...paths]))
   return { settings, warned, told }
 }
 
-test('a hot setting is read as it is now, by whoever kept the view, and those who asked are told', async () => {
+test('a changed hot setting appears in every view and calls its listeners', async () => {
   const { settings, told, warned } = await opened()
   const { agent, log } = settings.view
   settings.take(await load({ BROKKR__AGENT__ALLOWED_NAMESPACES: '["team-a"]', BROKKR__LOG__LEVEL: 'debug' }))
@@ -32,7 +32,7 @@ test('a hot setting is read as it is now, by whoever kept the view, and those wh
   expect(warned).toEqual([])
 })
 
-test('a cold setting stays as it was and is named once; a key in a file is nobody else’s business', async () => {
+test('a changed cold setting keeps its value and is reported once, secrets not at all', async () => {
   const { settings, told, warned } = await opened()
   const change = { BROKKR__AGENT__ADOPTION: 'any', BROKKR__AGENT__PAK: 'brokkr_BRother_key' }
   for (let n = 0; n < 3; n++) settings.take(await load(change))
@@ -40,7 +40,7 @@ test('a cold setting stays as it was and is named once; a key in a file is nobod
   expect([told, warned]).toEqual([[], [{ keys: ['agent.adoption'] }]])
 })
 
-test('hot are those settings that the documentation calls so', () => {
+test('the hot settings equal those of the documentation', () => {
   const hot = listSettings(agentTable).filter(({ setting }) => setting.hot)
   expect(hot.map(({ path }) => path.replace('agent.', '')).toSorted()).toEqual(
     [

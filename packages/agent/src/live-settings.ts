@@ -1,40 +1,40 @@
-// The settings as they are at each moment. Those marked hot follow their file while the agent runs; a cold one that was changed is
-// named once, and waits for a restart. Whoever reads a hot one keeps the view and reads it anew each time.
+// The current settings. Hot settings follow their file while the agent runs; a changed cold setting is logged once and needs a restart.
+// Readers keep the view and read it on each use.
 import { isDeepStrictEqual } from 'node:util'
-import { type Entry, listSettings } from '@brokkr/runtime/config-table.ts'
-import type { Log } from '@brokkr/runtime/log.ts'
+import { listSettings, type SettingEntry } from '@brokkr/runtime/config/settings.ts'
+import type { Log } from '@brokkr/runtime/logging/log.ts'
 import { type AgentConfig, agentTable } from './config.ts'
 
 export interface LiveSettings {
-  /** Reads as the settings are when it is read. */
+  /** Returns current values on each read. */
   readonly view: AgentConfig
-  /** What a later look at the sources has found; complete and checked. */
-  take(found: AgentConfig): void
-  /** Called after hot settings have changed, with their paths. */
+  /** Applies reloaded settings, which are complete and checked. */
+  take(reloaded: AgentConfig): void
+  /** Called with the paths of changed hot settings. */
   onChange(listener: (paths: ReadonlySet<string>) => void): void
 }
 
-// The key is swapped by whoever holds it, and a token to join with is used once.
+// The PAK is replaced by its own watcher, and a join token is used once.
 const entries = listSettings(agentTable).filter(({ setting }) => setting.secret === 'no')
 
-export function liveSettings(deps: { log: Log }, first: AgentConfig): LiveSettings {
+export function createLiveSettings(deps: { log: Log }, first: AgentConfig): LiveSettings {
   const listeners = new Set<(paths: ReadonlySet<string>) => void>()
   let current = first
-  let toldCold = ''
-  let taken = first
-  const view = { agent: viewOf(() => current.agent), log: viewOf(() => current.log) }
+  let loggedCold = ''
+  let latest = first
+  const view = { agent: createView(() => current.agent), log: createView(() => current.log) }
   return {
     view,
-    take(found) {
-      if (found === taken) return
-      taken = found
-      const changed = entries.filter((entry) => !isDeepStrictEqual(valueOf(current, entry), valueOf(found, entry)))
+    take(reloaded) {
+      if (reloaded === latest) return
+      latest = reloaded
+      const changed = entries.filter((entry) => !isDeepStrictEqual(getValue(current, entry), getValue(reloaded, entry)))
       const cold = changed.filter(({ setting }) => !setting.hot).map(({ path }) => path)
-      if (cold.length > 0 && cold.join() !== toldCold) deps.log.warn('changed settings wait for a restart', { keys: cold })
-      toldCold = cold.join()
+      if (cold.length > 0 && cold.join() !== loggedCold) deps.log.warn('settings changed, restart needed', { keys: cold })
+      loggedCold = cold.join()
       const hot = changed.filter(({ setting }) => setting.hot)
       if (hot.length === 0) return
-      current = withValues(current, found, hot)
+      current = withValues(current, reloaded, hot)
       const paths = hot.map(({ path }) => path)
       deps.log.info('settings changed', { keys: paths })
       for (const listener of listeners) listener(new Set(paths))
@@ -45,16 +45,16 @@ export function liveSettings(deps: { log: Log }, first: AgentConfig): LiveSettin
 
 type Values = Readonly<Record<string, unknown>>
 
-const sectionOf = (config: AgentConfig, { keys }: Entry): Values => config[keys[0] as keyof AgentConfig]
-const valueOf = (config: AgentConfig, entry: Entry): unknown => sectionOf(config, entry)[entry.keys[1] ?? '']
+const getSection = (config: AgentConfig, { keys }: SettingEntry): Values => config[keys[0] as keyof AgentConfig]
+const getValue = (config: AgentConfig, entry: SettingEntry): unknown => getSection(config, entry)[entry.keys[1] ?? '']
 
-function withValues(before: AgentConfig, found: AgentConfig, hot: readonly Entry[]): AgentConfig {
+function withValues(before: AgentConfig, reloaded: AgentConfig, hot: readonly SettingEntry[]): AgentConfig {
   const changed = (section: string) =>
-    Object.fromEntries(hot.filter(({ keys }) => keys[0] === section).map((entry) => [entry.keys[1], valueOf(found, entry)]))
+    Object.fromEntries(hot.filter(({ keys }) => keys[0] === section).map((entry) => [entry.keys[1], getValue(reloaded, entry)]))
   return { agent: { ...before.agent, ...changed('agent') }, log: { ...before.log, ...changed('log') } }
 }
 
-function viewOf<T extends Values>(read: () => T): T {
+function createView<T extends Values>(read: () => T): T {
   const getters = Object.keys(read()).map((key) => [key, { enumerable: true, get: () => read()[key] }] as const)
   return Object.defineProperties({}, Object.fromEntries(getters)) as T
 }

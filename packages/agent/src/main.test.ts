@@ -1,17 +1,20 @@
-import { freePort } from '@brokkr/local/free-ports.ts'
-import { loadConfig } from '@brokkr/runtime/config.ts'
+import type { ServerResponse } from 'node:http'
+import { freePort } from '@brokkr/local/supervisor/free-ports.ts'
+import { loadConfig } from '@brokkr/runtime/config/load-config.ts'
 import { createLifecycle } from '@brokkr/runtime/lifecycle.ts'
-import { silentLog as log } from '@brokkr/runtime/log.ts'
-import { cluster } from '@brokkr/testing/kube.ts'
+import { silentLog as log } from '@brokkr/runtime/logging/log.ts'
+import { cluster } from '@brokkr/testing/servers/kube.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { expect, test } from 'vitest'
 import { agentTable, checkAgentConfig } from './config.ts'
 import { startAgent } from './main.ts'
+import { apiRecorder } from './test-parts/api-recorder.ts'
+import { connectProxy } from './test-parts/connect-proxy.ts'
 import { type Answering, closeAfter, json, scriptedBroker } from './test-parts/scripted-broker.ts'
 
 const id = '0c000000-0000-4000-8000-000000000001'
 
-async function starting(answer: Answering, change: Record<string, string> = {}) {
+async function starting(answer: Answering, change: Record<string, string> = {}, own: Record<string, string> = {}) {
   const at = await cluster({ controllers: false })
   const server = await scriptedBroker(answer)
   const port = await freePort()
@@ -29,7 +32,7 @@ async function starting(answer: Answering, change: Record<string, string> = {}) 
   const load = async () => (await loadConfig({ table: agentTable, env: { ...env, ...changed }, check: checkAgentConfig })).value
   const lifecycle = createLifecycle({ log }, { graceMs: 10_000 })
   closeAfter(() => lifecycle.close('the test is over'))
-  const started = startAgent(await load(), { log, lifecycle, env: {}, reload: load })
+  const started = startAgent(await load(), { log, lifecycle, env: own, reload: load })
   started.catch(() => undefined)
   const probe = async (path: string) => {
     const answered = await fetch(`http://127.0.0.1:${port}${path}`)
@@ -44,16 +47,16 @@ const known: Answering = (_request, response, url) => {
   else json(response, 503, {})
 }
 
-test('while the broker is away the process is alive, not ready, and says why; stopping ends the wait', async () => {
+test('the agent is alive and not ready, with a reason, while the broker is unreachable', async () => {
   const { probe, started, lifecycle } = await starting((_request, response) => json(response, 503, {}))
-  await waitFor('the reason', async () => (await probe('/readyz')).includes('the broker does not answer'))
+  await waitFor('the reason', async () => (await probe('/readyz')).includes('the broker does not respond'))
   expect(await probe('/healthz')).toBe('200 OK')
   expect(await probe('/readyz')).toMatch(/^503 /)
   await lifecycle.close('asked')
   await expect(started).rejects.toThrow('the program stops')
 })
 
-test('once signed in it is at work, also while every other request fails, and ends cleanly', async () => {
+test('the agent keeps running while half of its requests fail', async () => {
   const { probe, started, server, at, namespace } = await starting(known)
   const agent = await started
   expect(agent.agentId).toBe(id)
@@ -73,7 +76,7 @@ test('once signed in it is at work, also while every other request fails, and en
   await expect(probe('/healthz')).rejects.toThrow('fetch failed')
 })
 
-test('hot settings are followed without a restart: the interval of the heartbeat, and what it says of the policy', async () => {
+test('a changed heartbeat interval and policy take effect without a restart', async () => {
   const { started, server, changed } = await starting(known)
   await started
   const beats = () => server.requests.filter(({ url }) => url.pathname.endsWith('/heartbeat')).map(({ body }) => body)
@@ -85,7 +88,38 @@ test('hot settings are followed without a restart: the interval of the heartbeat
   expect(isNew(told.at(-1) ?? '')).toMatchObject({ allowed_namespaces: ['team-a'] })
 })
 
-test('a key of another agent ends the start', async () => {
+test('an agent behind a proxy reaches a broker whose name only the proxy resolves', async () => {
+  const target = { port: 0 }
+  const proxy = await connectProxy(() => target.port)
+  const { started, server } = await starting(
+    known,
+    { BROKKR__AGENT__BROKER_URL: 'http://broker.test:8080', BROKKR__AGENT__INSECURE_HTTP: 'true' },
+    { ALL_PROXY: proxy.url },
+  )
+  target.port = Number(new URL(server.url).port)
+  const agent = await started
+  await waitFor('a heartbeat', () => server.requests.find(({ url }) => url.pathname.endsWith('/heartbeat')))
+  expect(new Set(proxy.connects.map(({ to }) => to))).toEqual(new Set(['broker.test:8080']))
+  await agent.stop()
+})
+
+test('Events and Pods are watched only after the broker accepts telemetry', async () => {
+  const recorder = await apiRecorder(await cluster({ controllers: false }))
+  const asked = Promise.withResolvers<ServerResponse>()
+  const { started } = await starting(
+    (request, response, url) => (url.pathname.endsWith('/telemetry') ? asked.resolve(response) : known(request, response, url)),
+    { BROKKR__AGENT__KUBECONFIG_PATH: recorder.kubeconfigPath, BROKKR__AGENT__TELEMETRY_INTERVAL: '0.1' },
+  )
+  const agent = await started
+  const watched = () => recorder.requests.filter(({ path }) => /^\/api\/v1\/(events|pods)$/.test(path)).map(({ path }) => path)
+  const question = await asked.promise
+  expect(watched()).toEqual([])
+  json(question, 202, { accepted: 0, refused: 0 })
+  await waitFor('both watches', () => new Set(watched()).size === 2, { limitMs: 60_000 })
+  await agent.stop()
+}, 120_000)
+
+test('a PAK of another agent ends the start', async () => {
   const { started } = await starting((request, response, url) =>
     url.pathname.endsWith('/auth/pak')
       ? known(request, response, url)

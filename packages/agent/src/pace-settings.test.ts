@@ -1,11 +1,11 @@
-import { listSettings } from '@brokkr/runtime/config-table.ts'
+import { listSettings } from '@brokkr/runtime/config/settings.ts'
 import { expect, test } from 'vitest'
 import { agentTable } from './config.ts'
-import { changesWhatIsRight } from './pace-settings.ts'
+import { affectsDesiredState } from './pace-settings.ts'
 
-test('of the hot settings these decide what may stand in the cluster, or whether we may write: a change of one needs a look at every stack', () => {
+test('a change of a hot setting about writes or members reconciles every stack', () => {
   const hot = listSettings(agentTable).flatMap(({ path, setting }) => (setting.hot ? [path] : []))
-  expect(hot.filter((path) => changesWhatIsRight(new Set([path]))).toSorted()).toEqual([
+  expect(hot.filter((path) => affectsDesiredState(new Set([path]))).toSorted()).toEqual([
     'agent.allowed_namespaces',
     'agent.denied_kinds',
     'agent.deployment_health_enabled',
@@ -25,5 +25,5 @@ test.each([
   [['agent.resync_interval', 'agent.denied_kinds'], true],
   [['agent.not_known_here'], true],
 ] as const)('%j: %s', (paths, expected) => {
-  expect(changesWhatIsRight(new Set(paths))).toBe(expected)
+  expect(affectsDesiredState(new Set(paths))).toBe(expected)
 })

@@ -1,5 +1,4 @@
-// Hot settings that say how often, how fast or how much is told, and never what is right. When nothing but these has changed, what was
-// right before is right now, and no stack needs another look.
+// Hot settings that change intervals, rates or reports, but not the desired state. If only these change, no stack is reconciled.
 const ofPace: ReadonlySet<string> = new Set([
   'agent.polling_interval',
   'agent.stream_dead_seconds',
@@ -21,4 +20,4 @@ const ofPace: ReadonlySet<string> = new Set([
   'log.level',
 ])
 
-export const changesWhatIsRight = (paths: ReadonlySet<string>): boolean => [...paths].some((path) => !ofPace.has(path))
+export const affectsDesiredState = (paths: ReadonlySet<string>): boolean => [...paths].some((path) => !ofPace.has(path))

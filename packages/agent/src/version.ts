@@ -1,2 +1,2 @@
-// The release this build belongs to; the same text stands in package.json (a test compares them).
+// Release of this build, equal to package.json (checked by a test).
 export const version = '0.1.0'

@@ -1,23 +1,18 @@
-// Looks closely at what one revision deployed: the state of its pods, the events around it, the end of its logs. A part that
-// cannot be read says why, and the others are told all the same.
-import type { Member } from '@brokkr/kube/applyset.ts'
-import { failureOf } from '@brokkr/kube/failure.ts'
-import { numberAt, rowsAt, textAt } from '@brokkr/kube/fields.ts'
-import type { Kube } from '@brokkr/kube/kube.ts'
-import type { KubeObject } from '@brokkr/kube/object.ts'
+// Collects diagnostics of one deployment object: pod states, events, log tails. A part that cannot be read contains the error.
+import { classifyFailure, type Kube, type KubeObject, type Member, numberAt, rowsAt, textAt } from '@brokkr/kube'
 import { mapBounded } from '@brokkr/runtime/concurrency.ts'
-import { observe } from '../health/observe.ts'
-import { isInScope, type Policy } from '../policy.ts'
-import { OBJECT_LABEL } from '../reconcile/marks.ts'
-import { logTail } from './log-tail.ts'
-import { eventOf, fitRows, fitTails, limits, podStatusOf } from './parts.ts'
+import { isInScope, type Policy } from '../policy/policy.ts'
+import { OBJECT_LABEL } from '../reconcile/plan/ownership-metadata.ts'
+import { observe } from '../reporting/health/observe.ts'
+import { readLogTail } from './log-tail.ts'
+import { fitRows, fitTails, limits, toEventRow, toPodStatus } from './result-parts.ts'
 
 export interface CollectDeps {
   readonly kube: Kube
   readonly agentId: string
   readonly policy: Policy
 }
-/** What the revision put into the cluster. */
+/** Members of the deployment object. */
 export interface DiagnosticSubject {
   readonly stackId: string
   readonly objectId: string
@@ -34,13 +29,13 @@ const parallel = 4
 const podsMax = 100
 const hopsMax = 4
 
-export async function collect(deps: CollectDeps, subject: DiagnosticSubject, signal: AbortSignal): Promise<Diagnosis> {
-  const pods = await orError(() => podsOf(deps, subject, signal), signal)
-  const found = Array.isArray(pods) ? pods : []
-  const events = await orError(() => eventsOf(deps, subject, found, signal), signal)
-  const tails = await orError(() => tailsOf(deps, found, signal), signal)
+export async function collectDiagnostics(deps: CollectDeps, subject: DiagnosticSubject, signal: AbortSignal): Promise<Diagnosis> {
+  const pods = await orError(() => listPods(deps, subject, signal), signal)
+  const result = Array.isArray(pods) ? pods : []
+  const events = await orError(() => listEvents(deps, subject, result, signal), signal)
+  const tails = await orError(() => readTails(deps, result, signal), signal)
   return {
-    pod_statuses: Array.isArray(pods) ? fitRows(pods.map(podStatusOf), limits.statuses) : JSON.stringify(pods),
+    pod_statuses: Array.isArray(pods) ? fitRows(pods.map(toPodStatus), limits.statuses) : JSON.stringify(pods),
     events: Array.isArray(events) ? fitRows(events, limits.events) : JSON.stringify(events),
     log_tails: tails instanceof Map ? fitTails(tails, limits.tails) : JSON.stringify(tails),
   }
@@ -51,23 +46,25 @@ async function orError<T>(work: () => Promise<T>, signal: AbortSignal): Promise<
     return await work()
   } catch (error) {
     signal.throwIfAborted()
-    return { error: failureOf(error).code }
+    return { error: classifyFailure(error).code }
   }
 }
 
-/** Those whose owners lead to a member, and those that carry the revision's mark themselves. */
-async function podsOf(deps: CollectDeps, { stackId, objectId, members }: DiagnosticSubject, signal: AbortSignal): Promise<KubeObject[]> {
-  const seen = await observe(deps, members, stackId, signal)
+/** Pods owned by a member, and pods with the label of the deployment object. */
+async function listPods(deps: CollectDeps, { stackId, objectId, members }: DiagnosticSubject, signal: AbortSignal): Promise<KubeObject[]> {
+  const observation = await observe(deps, members, stackId, signal)
   const uids = new Set(members.flatMap(({ uid }) => uid ?? []))
   const leadsToMember = (object: KubeObject | undefined, hops: number): boolean =>
     object !== undefined &&
     (uids.has(object.metadata.uid ?? '') ||
       (hops > 0 &&
-        (object.metadata.ownerReferences ?? []).some(({ uid }) => uids.has(uid) || leadsToMember(seen.between.get(uid), hops - 1))))
-  const found = seen.pods.filter((pod) => pod.metadata.labels?.[OBJECT_LABEL] === objectId || leadsToMember(pod, hopsMax)).slice(0, podsMax)
-  // What health keeps of a pod is less than what is asked for here.
+        (object.metadata.ownerReferences ?? []).some(({ uid }) => uids.has(uid) || leadsToMember(observation.between.get(uid), hops - 1))))
+  const result = observation.pods
+    .filter((pod) => pod.metadata.labels?.[OBJECT_LABEL] === objectId || leadsToMember(pod, hopsMax))
+    .slice(0, podsMax)
+  // The health projection of a pod omits fields that are needed here.
   const whole = await mapBounded(
-    found,
+    result,
     parallel,
     ({ metadata: { name, namespace } }) => deps.kube.find({ ...POD, name, namespace }, { signal }),
     signal,
@@ -75,7 +72,7 @@ async function podsOf(deps: CollectDeps, { stackId, objectId, members }: Diagnos
   return whole.filter((pod) => pod !== undefined)
 }
 
-async function eventsOf({ kube, policy }: CollectDeps, { members }: DiagnosticSubject, pods: readonly KubeObject[], signal: AbortSignal) {
+async function listEvents({ kube, policy }: CollectDeps, { members }: DiagnosticSubject, pods: readonly KubeObject[], signal: AbortSignal) {
   const about = new Set([...members.flatMap(({ uid }) => uid ?? []), ...pods.flatMap(({ metadata }) => metadata.uid ?? [])])
   const names = new Set(members.map(({ kind, name }) => `${kind} ${name}`))
   const namespaces = [...new Set(members.map(({ namespace }) => namespace))].filter(
@@ -91,7 +88,7 @@ async function eventsOf({ kube, policy }: CollectDeps, { members }: DiagnosticSu
           about.has(textAt(event, 'involvedObject', 'uid') ?? '') ||
           names.has(`${textAt(event, 'involvedObject', 'kind')} ${textAt(event, 'involvedObject', 'name')}`),
       )
-      const rows = ours.map(eventOf).toSorted((a, b) => ((a.last_timestamp ?? '') < (b.last_timestamp ?? '') ? 1 : -1))
+      const rows = ours.map(toEventRow).toSorted((a, b) => ((a.last_timestamp ?? '') < (b.last_timestamp ?? '') ? 1 : -1))
       return rows.slice(0, limits.eventsPerNamespace)
     },
     signal,
@@ -99,8 +96,8 @@ async function eventsOf({ kube, policy }: CollectDeps, { members }: DiagnosticSu
   return lists.flat()
 }
 
-async function tailsOf(deps: CollectDeps, pods: readonly KubeObject[], signal: AbortSignal): Promise<Map<string, string>> {
-  const wanted = pods.flatMap((pod) =>
+async function readTails(deps: CollectDeps, pods: readonly KubeObject[], signal: AbortSignal): Promise<Map<string, string>> {
+  const containers = pods.flatMap((pod) =>
     rowsAt(pod, 'status', 'containerStatuses').flatMap((container) => {
       const name = textAt(container, 'name') ?? ''
       const one = { pod, name, previous: false }
@@ -108,12 +105,12 @@ async function tailsOf(deps: CollectDeps, pods: readonly KubeObject[], signal: A
     }),
   )
   const tails = await mapBounded(
-    wanted,
+    containers,
     parallel,
     async ({ pod, name, previous }) => {
       const key = `${pod.metadata.name}/${name}${previous ? '#previous' : ''}`
       const of = { container: name, previous, lines: tailLines, bytes: 2 * limits.tail }
-      const tail = await orError(() => logTail(deps.kube, pod, of, signal), signal)
+      const tail = await orError(() => readLogTail(deps.kube, pod, of, signal), signal)
       return [key, typeof tail === 'string' ? tail : `[not readable: ${tail.error}]`] as const
     },
     signal,

@@ -1,15 +1,19 @@
-// The end of a container's log: so many lines of it, and of those no more than fits.
-import type { Kube } from '@brokkr/kube/kube.ts'
-import type { KubeObject } from '@brokkr/kube/object.ts'
+// Reads the end of a container's log, limited in lines and bytes.
+import type { Kube, KubeObject } from '@brokkr/kube'
 
-export interface TailOf {
+export interface LogTailOptions {
   readonly container: string
   readonly previous?: boolean
   readonly lines: number
   readonly bytes: number
 }
 
-export async function logTail(kube: Pick<Kube, 'open'>, { metadata }: KubeObject, of: TailOf, signal: AbortSignal): Promise<string> {
+export async function readLogTail(
+  kube: Pick<Kube, 'open'>,
+  { metadata }: KubeObject,
+  of: LogTailOptions,
+  signal: AbortSignal,
+): Promise<string> {
   const path = `/api/v1/namespaces/${metadata.namespace}/pods/${metadata.name}/log`
   const query = { container: of.container, tailLines: of.lines, ...(of.previous ? { previous: true } : {}) }
   const answer = await kube.open(path, { query, signal, timeoutMs: 10_000 })
@@ -20,7 +24,7 @@ export async function logTail(kube: Pick<Kube, 'open'>, { metadata }: KubeObject
   }
 }
 
-/** Lines may be long: only their end is kept, and a log without end is left. */
+/** Keeps only the end, and stops reading a log above the limit. */
 async function endOfBody(body: AsyncIterable<Buffer>, bytes: number): Promise<string> {
   const chunks: Buffer[] = []
   let [kept, read] = [0, 0]

@@ -1,16 +1,16 @@
-// What bringing a stack to a revision needs: the cluster, what we know of it, and the rules of this agent.
+// Dependencies of all reconcile steps: the client, the known state of the cluster, and the settings.
 import type { KeyObject } from 'node:crypto'
-import type { ApplyOptions, Kube } from '@brokkr/kube/kube.ts'
+import type { ApplyOptions, Kube } from '@brokkr/kube'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { AgentMetrics } from '../metrics.ts'
-import type { Policy } from '../policy.ts'
-import type { CleanMarks } from './clean-marks.ts'
+import type { Policy } from '../policy/policy.ts'
+import type { VerifiedVersions } from './drift/verified-versions.ts'
 import type { MemberIndex } from './member-index.ts'
-import type { PruneApprovals } from './prune-approvals.ts'
-import type { PruneGuard } from './prune-guard.ts'
-import type { SignatureRules } from './signature.ts'
+import type { PruneGuard } from './plan/prune-guard.ts'
+import type { SignatureRules } from './plan/signature.ts'
+import type { PruneApprovals } from './prune/prune-approvals.ts'
+import type { GeneratorRules, StackGenerators } from './stack-generators.ts'
 import type { StackParents } from './stack-parents.ts'
-import type { TenantRules, Tenants } from './tenants.ts'
 
 export interface ReconcileDeps {
   readonly kube: Kube
@@ -18,15 +18,15 @@ export interface ReconcileDeps {
   readonly metrics: AgentMetrics
   readonly parents: StackParents
   readonly members: MemberIndex
-  readonly clean: CleanMarks
-  readonly tenants: Tenants
+  readonly verifiedVersions: VerifiedVersions
+  readonly generators: StackGenerators
   readonly approvals: PruneApprovals
   readonly agentId: string
   readonly hashKey: KeyObject
   readonly settings: {
     readonly policy: Policy
     readonly defaultNamespace: string
-    readonly tenants: TenantRules
+    readonly tenants: GeneratorRules
     readonly pruneGuard: PruneGuard
     readonly signatures: SignatureRules
     readonly adoption: 'unowned' | 'never' | 'any'
@@ -35,7 +35,7 @@ export interface ReconcileDeps {
     readonly dryRun: boolean
     readonly fieldValidation: NonNullable<ApplyOptions['fieldValidation']>
     readonly crdWaitMs: number
-    /** How long what is being deleted may take to be gone before the rest is left for the next look. */
+    /** Time that one attempt waits until deleted objects are gone. */
     readonly goneWaitMs: number
   }
 }

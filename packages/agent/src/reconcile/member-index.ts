@@ -1,10 +1,9 @@
-// The inventories of all stacks in memory: which objects are members, of which stack, under which uid. Filled from the parents
-// at start and with every look; what is in the cluster stays the truth.
-import { type Member, parseGroupKind } from '@brokkr/kube/applyset.ts'
-import { type GroupKind, groupKindText, identityKey } from '@brokkr/kube/object.ts'
+// Inventories of all stacks in memory: which object is a member of which stack, under which uid. Filled from the parents; the cluster is
+// authoritative.
+import { type GroupKind, groupKindText, identityKey, type Member, parseGroupKind } from '@brokkr/kube'
 
-/** What was cut out of a manifest keeps all of its text in memory, secrets included, for as long as it is a member. */
-export const withOwnTexts = (members: readonly Member[]): Member[] => JSON.parse(JSON.stringify(members)) as Member[]
+/** Copies the texts: a slice of a manifest would keep the whole manifest, with its secrets, in memory. */
+export const copyMembers = (members: readonly Member[]): Member[] => JSON.parse(JSON.stringify(members)) as Member[]
 
 interface Holder {
   readonly stackId: string
@@ -13,14 +12,14 @@ interface Holder {
 
 export class MemberIndex {
   readonly #byStack = new Map<string, readonly Member[]>()
-  /** Two stacks may name one object while it changes hands; mostly it is one, so a short list is enough. */
+  /** Two stacks can name one object while it moves; usually it is one, so a short list is enough. */
   readonly #byKey = new Map<string, readonly Holder[]>()
   readonly #kindCounts = new Map<string, number>()
-  /** Stacks whose members nobody wants to watch. */
+  /** Stacks with drift detection off. */
   readonly #unwatched = new Set<string>()
   readonly #listeners = new Set<() => void>()
 
-  /** Called when a kind has come into use or gone out of it. */
+  /** Called when the first member of a kind is added or the last one is removed. */
   onKinds(listener: () => void): void {
     this.#listeners.add(listener)
   }
@@ -28,14 +27,14 @@ export class MemberIndex {
   set(stackId: string, members: readonly Member[]): void {
     const before = this.#byStack.get(stackId) ?? []
     this.#byStack.set(stackId, members)
-    // The new ones first, so that a kind that stays in use never seems to go.
+    // Adds new members first, so that a kind that stays in use is never reported as unused.
     const came = members.filter((member) => this.#add(stackId, member)).length
-    const kept = new Set(members.map(identityKey))
-    const went = before.filter((member) => this.#subtract(stackId, member, kept)).length
+    const keptKeys = new Set(members.map(identityKey))
+    const went = before.filter((member) => this.#subtract(stackId, member, keptKeys)).length
     if (came + went > 0) for (const listener of this.#listeners) listener()
   }
 
-  /** Whether kinds are in use because of this stack. */
+  /** Whether the kinds of this stack are watched. */
   watch(stackId: string, isWatched: boolean): void {
     if (isWatched !== this.#unwatched.has(stackId)) return
     const members = this.#byStack.get(stackId) ?? []
@@ -55,22 +54,22 @@ export class MemberIndex {
     return this.#byKey.size
   }
 
-  /** The stacks that hold this very object; a planned member without uid counts as it. */
-  stacksOf(key: string, uid: string): string[] {
+  /** Stacks that contain exactly this object; a planned member without uid matches too. */
+  findStacks(key: string, uid: string): string[] {
     const holders = this.#byKey.get(key) ?? []
     return holders.filter((holder) => holder.uid === undefined || holder.uid === uid).map(({ stackId }) => stackId)
   }
 
-  /** The stacks that name such an object, under whatever uid: it may just be made anew. */
-  holdersOf(key: string): string[] {
+  /** Stacks that contain an object of this name with any uid: it may have been created again. */
+  findHolders(key: string): string[] {
     return (this.#byKey.get(key) ?? []).map(({ stackId }) => stackId)
   }
 
-  keysOf(stackId: string): string[] {
-    return this.membersOf(stackId).map(identityKey)
+  listKeys(stackId: string): string[] {
+    return this.listMembers(stackId).map(identityKey)
   }
 
-  membersOf(stackId: string): readonly Member[] {
+  listMembers(stackId: string): readonly Member[] {
     return this.#byStack.get(stackId) ?? []
   }
 
@@ -78,17 +77,17 @@ export class MemberIndex {
     return [...this.#kindCounts.keys()].map(parseGroupKind)
   }
 
-  /** Whether a stack other than this one has such a member. */
+  /** Whether another stack has such a member. */
   isUsedByOthers(stackId: string, is: (member: Member) => boolean): boolean {
     return [...this.#byStack].some(([other, members]) => other !== stackId && members.some(is))
   }
 
-  /** True: the first of its kind. */
+  /** Returns true for the first member of its kind. */
   #add(stackId: string, member: Member): boolean {
     const key = identityKey(member)
     const holder = { stackId, uid: member.uid }
     const others = this.#byKey.get(key)?.filter((other) => other.stackId !== stackId) ?? []
-    // A list made by spreading has room to grow, thousands of times over.
+    // Avoids spreading: its result has spare capacity, multiplied by thousands of members.
     this.#byKey.set(key, others.length === 0 ? [holder] : [...others, holder])
     if (this.#unwatched.has(stackId)) return false
     const kind = groupKindText(member)
@@ -97,12 +96,12 @@ export class MemberIndex {
     return count === 1
   }
 
-  /** True: the last of its kind. */
-  #subtract(stackId: string, member: Member, kept: ReadonlySet<string>): boolean {
+  /** Returns true for the last member of its kind. */
+  #subtract(stackId: string, member: Member, keptKeys: ReadonlySet<string>): boolean {
     const key = identityKey(member)
     const others = this.#byKey.get(key)?.filter((holder) => holder.stackId !== stackId) ?? []
-    if (!kept.has(key) && others.length > 0) this.#byKey.set(key, others)
-    else if (!kept.has(key)) this.#byKey.delete(key)
+    if (!keptKeys.has(key) && others.length > 0) this.#byKey.set(key, others)
+    else if (!keptKeys.has(key)) this.#byKey.delete(key)
     if (this.#unwatched.has(stackId)) return false
     const kind = groupKindText(member)
     const count = (this.#kindCounts.get(kind) ?? 1) - 1

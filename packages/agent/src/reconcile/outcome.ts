@@ -1,14 +1,11 @@
-// What an attempt on a stack came to: the phase, and what happened to each object. The same value feeds status, events, metrics
-// and the log.
-import type { ApplyOutcome } from '@brokkr/kube/apply-object.ts'
-import { groupOf, type KubeObject, type ObjectRef, refOf, versionOf } from '@brokkr/kube/object.ts'
-import type { PruneOutcome } from '@brokkr/kube/prune.ts'
+// Result of an attempt: the phase, and the operation on each object. Used for status, events, metrics and log.
+import { type ApplyOutcome, groupOf, type KubeObject, type ObjectRef, type PruneOutcome, refOf, versionOf } from '@brokkr/kube'
+import type { FieldChange } from './drift/detect-drift.ts'
 import type { Problem } from './problem.ts'
 import type { StackState } from './stack-parents.ts'
-import type { FieldChange } from './verify.ts'
 
 export type Operation = 'created' | 'updated' | 'unchanged' | 'deleted' | 'failed' | 'held'
-export interface TouchedObject {
+export interface ObjectOutcome {
   readonly group: string
   readonly version: string
   readonly kind: string
@@ -18,7 +15,7 @@ export interface TouchedObject {
   readonly error?: string
 }
 
-export interface DriftFound {
+export interface DriftResult {
   readonly changes: readonly FieldChange[]
   readonly isHealed: boolean
 }
@@ -26,38 +23,42 @@ export interface DriftFound {
 export type Outcome =
   | {
       readonly phase: 'applied'
-      readonly objects: readonly TouchedObject[]
+      readonly objects: readonly ObjectOutcome[]
       readonly event: StackState['event']
-      /** The revision came into force in this attempt. */
+      /** The deployment object was applied by this attempt for the first time. */
       readonly isNew: boolean
-      /** Places that the revision changed in members that stay. */
+      /** Paths that the deployment object changed in existing members. */
       readonly changes: readonly FieldChange[]
-      /** What another hand had changed; null: nothing. */
-      readonly drift: DriftFound | null
-      /** Why nothing was deleted although the revision drops it; null: nothing waits. */
+      /** Changes by other writers; null: none. */
+      readonly drift: DriftResult | null
+      /** Reason why the prune guard holds deletions; null: none are held. */
       readonly held: string | null
-      /** What was taken otherwise than it was written: marks of ours in the manifest, and what the API server warned of. */
+      /** Reserved metadata in the manifest that was overwritten, and warnings of the API server. */
       readonly warnings: readonly string[]
     }
-  | { readonly phase: 'failed' | 'pending'; readonly objects: readonly TouchedObject[]; readonly problem: Problem }
-  /** `last` is the revision that was in force; null: nothing of the stack was known here. */
-  | { readonly phase: 'removed'; readonly objects: readonly TouchedObject[]; readonly last: StackState | null }
+  | { readonly phase: 'failed' | 'pending'; readonly objects: readonly ObjectOutcome[]; readonly problem: Problem }
+  /** `last` is the applied object before the removal; null: none was known. */
+  | { readonly phase: 'removed'; readonly objects: readonly ObjectOutcome[]; readonly last: StackState | null }
 
-export const stopped = (problem: Problem, objects: readonly TouchedObject[] = []): Outcome => ({ phase: problem.phase, objects, problem })
+export const toProblemOutcome = (problem: Problem, objects: readonly ObjectOutcome[] = []): Outcome => ({
+  phase: problem.phase,
+  objects,
+  problem,
+})
 
 const operations = { created: 'created', configured: 'updated', unchanged: 'unchanged', failed: 'failed', skipped: 'held' } as const
 
-export const touchedByApply = ({ ref, action, failure }: ApplyOutcome): TouchedObject => touched(ref, operations[action], failure?.code)
+export const toApplyOutcome = ({ ref, action, failure }: ApplyOutcome): ObjectOutcome => touched(ref, operations[action], failure?.code)
 
-export function touchedByPrune({ ref, action, failure }: PruneOutcome): TouchedObject {
+export function toPruneOutcome({ ref, action, failure }: PruneOutcome): ObjectOutcome {
   const operation = action === 'deleted' || action === 'going' ? 'deleted' : action === 'failed' ? 'failed' : 'held'
   return touched(ref, operation, failure?.code)
 }
 
-/** Left to stand by the guard. */
-export const touchedHeld = (object: KubeObject): TouchedObject => touched(refOf(object), 'held')
+/** Kept by the prune guard. */
+export const toHeldOutcome = (object: KubeObject): ObjectOutcome => touched(refOf(object), 'held')
 
-function touched({ apiVersion, kind, namespace, name }: ObjectRef, operation: Operation, error?: string): TouchedObject {
+function touched({ apiVersion, kind, namespace, name }: ObjectRef, operation: Operation, error?: string): ObjectOutcome {
   return {
     group: groupOf(apiVersion),
     version: versionOf(apiVersion),

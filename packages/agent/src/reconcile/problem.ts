@@ -1,7 +1,5 @@
-// Why a stack cannot be brought to where it should be, by the codes that status and events carry. Pure.
-import { ForeignApplySet } from '@brokkr/kube/applyset.ts'
-import { type Failure, failureOf } from '@brokkr/kube/failure.ts'
-import { describeRef, type GroupKind, groupKindOf, type ObjectRef } from '@brokkr/kube/object.ts'
+// Problems of an attempt with the codes of status reports and events. Pure.
+import { classifyFailure, describeRef, type Failure, ForeignApplySet, type GroupKind, groupKindOf, type ObjectRef } from '@brokkr/kube'
 
 export type FailedCode =
   | 'invalid'
@@ -24,10 +22,10 @@ export interface Problem {
   readonly phase: 'failed' | 'pending'
   readonly code: FailedCode | PendingCode
   readonly message: string
-  /** The object it is about; undefined: the stack as a whole. */
+  /** The object concerned; undefined: the whole stack. */
   readonly ref?: ObjectRef | undefined
   readonly retryAfterMs?: number | undefined
-  /** Whose arrival would make another try worth it. */
+  /** Kinds and namespaces whose creation makes a retry useful. */
   readonly waitsFor?: WaitsFor | undefined
 }
 export interface WaitsFor {
@@ -35,45 +33,45 @@ export interface WaitsFor {
   readonly namespaces: readonly string[]
 }
 
-/** What is about the whole manifest and no object of the cluster. */
-export const invalid = (message: string): Problem => ({ phase: 'failed', code: 'invalid', message })
+/** Problem of the manifest itself. */
+export const toInvalidProblem = (message: string): Problem => ({ phase: 'failed', code: 'invalid', message })
 
 const namespaceRetryMs = 5_000
 
-export function problemOf(failure: Failure, ref?: ObjectRef): Problem {
+export function toProblem(failure: Failure, ref?: ObjectRef): Problem {
   const { retryAfterMs } = failure
   const message = ref === undefined ? failure.message : `${describeRef(ref)}: ${plainText(failure)}`
   if (failure.code === 'namespace') return { phase: 'pending', code: 'namespace', message, ref, retryAfterMs: namespaceRetryMs }
   if (failure.code === 'crd') return { phase: 'pending', code: 'crd', message, ref, retryAfterMs }
-  // A race that was lost too often, or an object that went meanwhile: the next look decides.
+  // A repeated conflict or a deleted object: the next attempt decides.
   const code = failure.code === 'conflict' || failure.code === 'gone' ? 'unavailable' : failure.code
-  return { phase: 'failed', code, message, ref, retryAfterMs, waitsFor: waitOf(code, ref) }
+  return { phase: 'failed', code, message, ref, retryAfterMs, waitsFor: toDependencies(code, ref) }
 }
 
-/** Which request it was says less than which object; what RBAC misses comes first. */
+/** Names the object instead of the request; a missing RBAC right comes first. */
 function plainText({ code, message }: Failure): string {
   const text = message.replace(/^(GET|POST|PUT|PATCH|DELETE) https?:\/\/\S+: /, '')
   const missing = code === 'forbidden' ? /cannot (\S+) resource "([^"]+)"(?: in API group "([^"]*)")?/.exec(text) : null
   return missing ? `forbidden: ${missing[1]} ${missing[2]}${missing[3] ? `.${missing[3]}` : ''}: ${text}` : text
 }
 
-function waitOf(code: Problem['code'], ref: ObjectRef | undefined): WaitsFor | undefined {
+function toDependencies(code: Problem['code'], ref: ObjectRef | undefined): WaitsFor | undefined {
   if (ref === undefined) return undefined
   if (code === 'missing_kind') return { kinds: [groupKindOf(ref)], namespaces: [] }
   return code === 'missing_namespace' ? { kinds: [], namespaces: [ref.namespace ?? ''] } : undefined
 }
 
-/** Whatever was thrown on the way. */
-export function problemOfError(error: unknown): Problem {
+/** Problem for any thrown error. */
+export function toErrorProblem(error: unknown): Problem {
   if (error instanceof ForeignApplySet) return { phase: 'failed', code: 'foreign_object', message: error.message }
-  return problemOf(failureOf(error))
+  return toProblem(classifyFailure(error))
 }
 
 const namedMax = 20
 const messageCharsMax = 4_000
 
-/** Several problems as one: a failure weighs more than a wait, and all are named up to a bound. */
-export function combine(problems: readonly Problem[]): Problem {
+/** Combines problems: a failure outranks a wait, and all are named up to a limit. */
+export function combineProblems(problems: readonly Problem[]): Problem {
   const worst = problems.find(({ phase }) => phase === 'failed') ?? problems[0]
   if (!worst) throw new RangeError('combine needs at least one problem')
   const texts = problems.slice(0, namedMax).map(({ message }) => message)

@@ -1,15 +1,28 @@
-// The parent of each stack in the agent's own namespace: a Secret with the inventory, the revision in force and the manifest.
-// Reading and writing goes through the ApplySet of packages/kube; this file knows what else stands in it.
-import { type ApplySet, applySetId, emptyApplySet, ID_LABEL, type ParentForm } from '@brokkr/kube/applyset.ts'
-import { listApplySets, readApplySet, removeApplySet, saveApplySet } from '@brokkr/kube/applyset-store.ts'
-import type { Kube } from '@brokkr/kube/kube.ts'
-import { selectorOf } from '@brokkr/kube/object.ts'
-import { API_RETRY, retrying } from '@brokkr/kube/retry.ts'
+// The parent of each stack in the agent's namespace: a Secret with inventory, applied object and manifest. Uses the ApplySet of
+// packages/kube for the inventory.
+import {
+  API_RETRY,
+  type ApplySet,
+  applySetId,
+  emptyApplySet,
+  ID_LABEL,
+  type Kube,
+  listApplySets,
+  type ParentForm,
+  READ_RETRY,
+  readApplySet,
+  removeApplySet,
+  retrying,
+  saveApplySet,
+  selectorOf,
+  type UnreadableParent,
+} from '@brokkr/kube'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import { Terminal } from '@brokkr/runtime/errors.ts'
 import { z } from 'zod'
-import { FIELD_MANAGER, OWNER_LABEL, STACK_LABEL } from './marks.ts'
-import type { Tenant } from './tenants.ts'
+import { FIELD_MANAGER, OWNER_LABEL, STACK_LABEL } from './plan/ownership-metadata.ts'
+import { PARENT_TYPE, PARENT_PREFIX as prefix, readInventories, type SavedInventories } from './saved-inventories.ts'
+import type { GeneratorRef } from './stack-generators.ts'
 
 const stateVersion = 1
 const StackState = z.object({
@@ -21,32 +34,31 @@ const StackState = z.object({
   rev: z.int(),
   checksum: z.string(),
   drift: z.string(),
-  /** How the revision's arrival was told; told again after a restart, under the same id. */
+  /** The event of the apply, sent again after a restart with the same id. */
   event: z.object({ id: z.string(), type: z.string(), at: z.string() }),
 })
-/** The revision in force. */
+/** The applied object. */
 export type StackState = z.output<typeof StackState>
 
-/** How many members stood when a revision came: what it may drop is measured by that, however often it is tried. */
-const Basis = z.object({ object_id: z.string(), standing: z.int() })
-export type Basis = z.output<typeof Basis>
-const SavedTenant = z.object({ generator_id: z.string(), name: z.string().nullable() })
+/** Number of members when a deployment object arrived: the base of the prune guard for all its attempts. */
+const PruneBase = z.object({ object_id: z.string(), standing: z.int() })
+export type PruneBase = z.output<typeof PruneBase>
+const SavedGenerator = z.object({ generator_id: z.string(), name: z.string().nullable() })
 
 export interface StackParent {
   readonly set: ApplySet
-  /** Null: nothing was ever completely applied. */
+  /** Null: nothing was completely applied yet. */
   readonly state: StackState | null
-  readonly basis: Basis | null
-  readonly tenant: Tenant | null
-  /** Of the revision in force, gzip; null where it is not kept. */
+  readonly pruneBase: PruneBase | null
+  readonly generator: GeneratorRef | null
+  /** gzip of the applied manifest; null: not stored. */
   readonly manifest: Buffer | null
 }
 
-const prefix = 'brokkr-stack-'
 const stateFile = 'state.json'
 const manifestFile = 'manifest.yaml.gz'
-const basisFile = 'basis.json'
-const tenantFile = 'tenant.json'
+const pruneBaseFile = 'basis.json'
+const generatorFile = 'tenant.json'
 const secretBytes = 900 * 1024
 const memberBytes = 64
 
@@ -54,8 +66,9 @@ export class StackParents {
   readonly #deps: { kube: Kube; clock: Clock }
   readonly #at: { namespace: string; agentId: string; tooling: string; savesManifests: boolean }
 
+  #unreadable: readonly UnreadableParent[] = []
   readonly #unsaved = new Set<string>()
-  /** Of each parent, as we last read or wrote it. */
+  /** Resource version of each parent as last read or written. */
   readonly #versions = new Map<string, string>()
 
   constructor(deps: { kube: Kube; clock: Clock }, at: { namespace: string; agentId: string; tooling: string; savesManifests: boolean }) {
@@ -67,28 +80,49 @@ export class StackParents {
     return applySetId(this.parentAt(stackId))
   }
 
-  /** An empty set when there is no parent yet. Throws ForeignApplySet for one that is not ours. */
+  /** Returns an empty set if there is no parent. Throws ForeignApplySet for a parent of another owner. */
   async read(stackId: string, signal: AbortSignal): Promise<StackParent & { readonly exists: boolean }> {
-    const set = await readApplySet(this.#deps, this.parentAt(stackId), this.#form(stackId), { signal })
+    const set = await this.#readSet(stackId, signal)
     this.#note(stackId, set?.resourceVersion)
-    if (set) return { ...parentOf(set), state: stateOf(set), exists: true }
-    return { ...parentOf(emptyApplySet(this.parentAt(stackId))), exists: false }
+    if (set) return { ...toParent(set), state: parseState(set), exists: true }
+    return { ...toParent(emptyApplySet(this.parentAt(stackId))), exists: false }
   }
 
-  /** Every stack of ours with its inventory. */
+  /** The same without the effect that the next resync takes this version for known. */
+  async peek(stackId: string, signal: AbortSignal): Promise<StackParent> {
+    return toParent((await this.#readSet(stackId, signal)) ?? emptyApplySet(this.parentAt(stackId)))
+  }
+
+  #readSet(stackId: string, signal: AbortSignal): Promise<ApplySet | undefined> {
+    const read = () => readApplySet(this.#deps, this.parentAt(stackId), this.#form(stackId), { signal })
+    return retrying(this.#deps, READ_RETRY, read, signal)
+  }
+
+  /** All stacks of this agent with their inventories. */
   async all(signal: AbortSignal): Promise<{ stackId: string; parent: StackParent }[]> {
     const at = { namespace: this.#at.namespace, labels: { [OWNER_LABEL]: this.#at.agentId } }
-    const { sets } = await listApplySets(this.#deps, at, this.#form(''), { signal })
+    const { sets, unreadable } = await listApplySets(this.#deps, at, this.#form(''), { signal })
+    this.#unreadable = unreadable
     const parents = sets.filter(({ name }) => name.startsWith(prefix))
-    return parents.map((set) => ({ stackId: set.name.slice(prefix.length), parent: parentOf(set) }))
+    return parents.map((set) => ({ stackId: set.name.slice(prefix.length), parent: toParent(set) }))
   }
 
-  /** Only their ids, read by metadata: what stands in the cluster under our name. */
+  /** Parents that the last `all` could not read: their members are unknown. */
+  get unreadable(): readonly UnreadableParent[] {
+    return this.#unreadable
+  }
+
+  /** The stored members of all stacks. */
+  inventories(signal: AbortSignal): Promise<SavedInventories> {
+    return retrying(this.#deps, READ_RETRY, () => readInventories(this.#deps, this.#at, this.#form(''), signal), signal)
+  }
+
+  /** Ids of the stacks of this agent in the cluster, by metadata. */
   async owned(signal: AbortSignal): Promise<Set<string>> {
     return new Set((await this.#versionsNow(signal)).keys())
   }
 
-  /** Those that nobody has touched since this process did. */
+  /** Stacks whose parent is unchanged since this process wrote it. */
   async unchanged(signal: AbortSignal): Promise<Set<string>> {
     const now = await this.#versionsNow(signal)
     return new Set(
@@ -111,14 +145,14 @@ export class StackParents {
     else this.#versions.set(stackId, resourceVersion)
   }
 
-  /** Members only; the revision in force stays what it was. */
+  /** Stores members only and keeps the applied object. */
   async save(stackId: string, set: ApplySet, signal: AbortSignal): Promise<void> {
     const call = { fieldManager: FIELD_MANAGER }
     const saved = await retrying(this.#deps, API_RETRY, () => saveApplySet(this.#deps, set, this.#form(stackId), call), signal)
     this.#note(stackId, saved.metadata.resourceVersion)
   }
 
-  /** Stacks whose manifest is too large to be kept along. */
+  /** Number of stacks whose manifest is too large to be stored. */
   get unsavedCount(): number {
     return this.#unsaved.size
   }
@@ -150,31 +184,31 @@ export class StackParents {
 
   #form(stackId: string): ParentForm {
     const labels = { [OWNER_LABEL]: this.#at.agentId, [STACK_LABEL]: stackId }
-    return { tooling: this.#at.tooling, type: 'brokkr.io/stack', labels }
+    return { tooling: this.#at.tooling, type: PARENT_TYPE, labels }
   }
 }
 
-/** The set with these notes beside its members; null takes one off. */
-export function withNotes(set: ApplySet, notes: { basis: Basis | null; tenant: Tenant | null }): ApplySet {
-  const { [basisFile]: _basis, [tenantFile]: _tenant, ...rest } = set.data
-  const basis = notes.basis && { [basisFile]: Buffer.from(JSON.stringify(notes.basis)) }
-  const saved = notes.tenant && { generator_id: notes.tenant.generatorId, name: notes.tenant.name }
-  return { ...set, data: { ...rest, ...basis, ...(saved && { [tenantFile]: Buffer.from(JSON.stringify(saved)) }) } }
+/** Returns the set with this data beside its members; null removes an entry. */
+export function withAttemptData(set: ApplySet, data: { pruneBase: PruneBase | null; generator: GeneratorRef | null }): ApplySet {
+  const { [pruneBaseFile]: _pruneBase, [generatorFile]: _generator, ...rest } = set.data
+  const pruneBase = data.pruneBase && { [pruneBaseFile]: Buffer.from(JSON.stringify(data.pruneBase)) }
+  const saved = data.generator && { generator_id: data.generator.generatorId, name: data.generator.name }
+  return { ...set, data: { ...rest, ...pruneBase, ...(saved && { [generatorFile]: Buffer.from(JSON.stringify(saved)) }) } }
 }
 
-function parentOf(set: ApplySet): StackParent {
-  const tenant = SavedTenant.safeParse(parseOrNull(set.data[tenantFile])).data
+function toParent(set: ApplySet): StackParent {
+  const generator = SavedGenerator.safeParse(parseOrNull(set.data[generatorFile])).data
   return {
     set,
     state: readState(set),
-    basis: Basis.safeParse(parseOrNull(set.data[basisFile])).data ?? null,
-    tenant: tenant ? { generatorId: tenant.generator_id, name: tenant.name } : null,
+    pruneBase: PruneBase.safeParse(parseOrNull(set.data[pruneBaseFile])).data ?? null,
+    generator: generator ? { generatorId: generator.generator_id, name: generator.name } : null,
     manifest: set.data[manifestFile] ?? null,
   }
 }
 
-/** What a later release wrote is not ours to rewrite. */
-function stateOf(set: ApplySet): StackState | null {
+/** State of a later release must not be overwritten. */
+function parseState(set: ApplySet): StackState | null {
   const state = readState(set)
   if (state === null || state.version <= stateVersion) return state
   throw new Terminal(
@@ -182,7 +216,7 @@ function stateOf(set: ApplySet): StackState | null {
   )
 }
 
-/** Unreadable counts as absent. */
+/** Unreadable data counts as absent. */
 function readState(set: ApplySet): StackState | null {
   const parsed = StackState.safeParse(parseOrNull(set.data[stateFile]))
   return parsed.success ? parsed.data : null

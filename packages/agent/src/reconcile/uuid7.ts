@@ -1,4 +1,4 @@
-// Time-ordered ids (RFC 9562, version 7) for events: made here, so that a report can be repeated without being counted twice.
+// Time-ordered ids (RFC 9562, version 7) for events, created by the agent, so that a repeated report is counted once.
 import { randomBytes } from 'node:crypto'
 
 export function uuid7(nowMs: number): string {
@@ -10,7 +10,7 @@ export function uuid7(nowMs: number): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }
 
-/** When the broker took a revision in: the time that stands in front of its id. Null for an id that holds none. */
-export function madeAtMs(id: string): number | null {
+/** Creation time in a version 7 id; null for an id of another version. */
+export function parseTimestampMs(id: string): number | null {
   return /^[0-9a-f]{8}-[0-9a-f]{4}-7/.test(id) ? Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) : null
 }

@@ -1,47 +1,55 @@
-// Kubernetes events about what stacks of ours brought about, as they come; what happened before we looked is history.
-import { textAt } from '@brokkr/kube/fields.ts'
-import { type Informer, startInformer } from '@brokkr/kube/informer.ts'
-import type { Kube } from '@brokkr/kube/kube.ts'
-import type { KubeObject } from '@brokkr/kube/object.ts'
+// Sends Kubernetes events about objects of stacks. Events from before the start are not reported.
+import { type Kube, type KubeObject, startTail, textAt, type WatchEvent } from '@brokkr/kube'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import { errorText } from '@brokkr/runtime/errors.ts'
-import type { Log } from '@brokkr/runtime/log.ts'
-import type { TelemetryRing } from './ring.ts'
-import type { StackOf } from './stack-of.ts'
+import { type Log } from '@brokkr/runtime/logging/log.ts'
+import type { StackFinder } from './find-stack.ts'
+import { type TelemetryBuffer, toStorableText } from './telemetry-buffer.ts'
 
 export interface KubeEventsDeps {
   readonly kube: Kube
   readonly clock: Clock
   readonly log: Log
-  readonly ring: TelemetryRing
-  readonly stackOf: StackOf
+  readonly ring: TelemetryBuffer
+  readonly stackOf: StackFinder
   readonly agentId: string
   /** Null: the whole cluster. */
   readonly namespaces: readonly string[] | null
 }
 const textCharsMax = 4_096
 
+/** Maximum number of events that wait for the lookup of their stack; more are dropped. */
+const waitingMax = 1_000
+
 export function startKubeEvents(deps: KubeEventsDeps): { stop(): Promise<void> } {
   const stopping = new AbortController()
-  const informers = (deps.namespaces ?? [undefined]).map((namespace) =>
-    startInformer(deps, { kind: { apiVersion: 'v1', kind: 'Event' }, namespace, project: eventOf }),
+  let waitingCount = 0
+  const onEvent = ({ type, object }: WatchEvent) => {
+    if (type === 'DELETED' || waitingCount >= waitingMax) return
+    const event = toEvent(object)
+    if (event.involved.uid === '') return
+    waitingCount++
+    addToBuffer(deps, event, stopping.signal)
+      .catch((error: unknown) => stopping.signal.aborted || deps.log.debug('Kubernetes event not sent', { why: errorText(error) }))
+      .finally(() => waitingCount--)
+  }
+  const tails = (deps.namespaces ?? [undefined]).map((namespace) =>
+    startTail(deps, { kind: { apiVersion: 'v1', kind: 'Event' }, namespace, onEvent }),
   )
-  for (const informer of informers) listen(deps, informer, stopping.signal)
   return {
     stop: async () => {
-      stopping.abort(new Error('the agent stops'))
-      await Promise.all(informers.map((informer) => informer.stop()))
+      stopping.abort(new Error('the agent is stopping'))
+      await Promise.all(tails.map((tail) => tail.stop()))
     },
   }
 }
 
-type Seen = ReturnType<typeof eventOf>
+type ObservedEvent = ReturnType<typeof toEvent>
 
-const eventOf = (event: KubeObject) => ({
-  version: event.metadata.resourceVersion ?? '',
+const toEvent = (event: KubeObject) => ({
   observed_at: textAt(event, 'lastTimestamp') ?? textAt(event, 'eventTime') ?? event.metadata.creationTimestamp ?? null,
   reason: textAt(event, 'reason') ?? '',
-  message: (textAt(event, 'message') ?? '').slice(0, textCharsMax),
+  message: toStorableText(textAt(event, 'message') ?? '', textCharsMax),
   event_type: textAt(event, 'type') ?? 'Normal',
   source: textAt(event, 'source', 'component') ?? textAt(event, 'reportingComponent') ?? null,
   involved: {
@@ -53,17 +61,10 @@ const eventOf = (event: KubeObject) => ({
   },
 })
 
-function listen(deps: KubeEventsDeps, informer: Informer<Seen>, signal: AbortSignal): void {
-  informer.onChange(({ type, value }) => {
-    if (type === 'deleted' || !informer.synced || value.involved.uid === '') return
-    tell(deps, value, signal).catch((error: unknown) => signal.aborted || deps.log.debug('event not told', { why: errorText(error) }))
-  })
-}
-
-async function tell({ ring, stackOf, agentId, clock }: KubeEventsDeps, seen: Seen, signal: AbortSignal): Promise<void> {
-  const stackId = await stackOf.find(seen.involved, signal)
+async function addToBuffer({ ring, stackOf, agentId, clock }: KubeEventsDeps, event: ObservedEvent, signal: AbortSignal): Promise<void> {
+  const stackId = await stackOf.find(event.involved, signal)
   if (stackId === null) return
-  const { involved, version: _version, observed_at, ...rest } = seen
+  const { involved, observed_at, ...rest } = event
   const { apiVersion: api_version, kind, name, uid } = involved
   const involved_object = { api_version, kind, name, uid, namespace: involved.namespace ?? null }
   const body = {

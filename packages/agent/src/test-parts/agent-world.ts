@@ -1,20 +1,21 @@
 // Everything of the agent behind the stream, in this process, on a real cluster: frames come from the test, requests go through a
 // recorder, reports stay in the outbox until the test takes them.
-import type { NewAgentEvent } from '@brokkr/contract/event.ts'
-import type { Frame, StackReport } from '@brokkr/contract/stream.ts'
+
+import type { Frame, StackReport } from '@brokkr/contract/feed/stream.ts'
+import type { NewAgentEvent } from '@brokkr/contract/reports/agent-event.ts'
 import type { StackId } from '@brokkr/contract/wire.ts'
 import { systemClock as clock } from '@brokkr/runtime/clock.ts'
-import { type Log, silentLog } from '@brokkr/runtime/log.ts'
-import { createMetrics } from '@brokkr/runtime/metrics.ts'
+import { type Log, silentLog } from '@brokkr/runtime/logging/log.ts'
+import { createMetrics } from '@brokkr/runtime/metrics/metrics.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
-import { Connection } from '../follow/connection.ts'
-import { WantedMap } from '../follow/wanted-map.ts'
-import { Deployments } from '../loops/deployments.ts'
+import { FrameProcessor } from '../connection/frame-processor.ts'
+import { SyncState } from '../desired-state/sync-state.ts'
 import { agentMetrics } from '../metrics.ts'
-import { namespacesOf } from '../policy.ts'
+import { listAllowedNamespaces } from '../policy/policy.ts'
 import type { ReconcileDeps } from '../reconcile/deps.ts'
-import { startDriftWatch } from '../reconcile/drift.ts'
-import { Outbox } from '../reconcile/outbox.ts'
+import { DriftWatch } from '../reconcile/drift/drift-watch.ts'
+import { StackController } from '../reconcile/stack-controller.ts'
+import { Outbox } from '../reporting/outbox.ts'
 import { begin, end, hello, stackId } from './frames.ts'
 import type { ReconcileWorld } from './reconcile-world.ts'
 
@@ -29,7 +30,7 @@ export interface AgentOptions {
 export type AgentWorld = Awaited<ReturnType<typeof startAgentWorld>>
 
 export async function startAgentWorld(world: ReconcileWorld, options: AgentOptions = {}) {
-  const map = new WantedMap()
+  const map = new SyncState()
   const numbers = createMetrics()
   const log = options.log ?? silentLog
   const fresh = world.restarted()
@@ -37,20 +38,22 @@ export async function startAgentWorld(world: ReconcileWorld, options: AgentOptio
   const { metrics } = deps
   const outbox = new Outbox({ metrics })
   const ended: StackId[] = []
-  const deployments: Deployments = new Deployments(
+  const { kube, members, verifiedVersions } = deps
+  const namespaces = () => listAllowedNamespaces(deps.settings.policy)
+  const drift = new DriftWatch({ kube, clock, log, members, verifiedVersions, namespaces }, world.agentId)
+  const controller = new StackController(
     {
-      map: () => map,
-      drift: () => drift,
+      state: map,
+      drift,
       reconcile: deps,
       permit: { refusal: null },
-      history: { orphans: new Set(), save: () => Promise.resolve() },
+      epochRecord: { orphans: new Set(), save: () => Promise.resolve() },
       outbox,
       agentId: world.agentId as never,
       clock,
       log,
       metrics,
-      fightMs: () => options.fightMs ?? 600_000,
-      onEnded: (id) => void ended.push(id),
+      conflictWindowMs: () => options.fightMs ?? 600_000,
     },
     {
       concurrency: () => options.concurrency ?? 10,
@@ -61,23 +64,21 @@ export async function startAgentWorld(world: ReconcileWorld, options: AgentOptio
   )
   for (const found of await deps.parents.all(AbortSignal.timeout(30_000))) {
     deps.members.set(found.stackId, found.parent.set.members)
-    if (found.parent.state) deployments.found(found.stackId as StackId, found.parent.state)
+    if (found.parent.state) controller.setApplied(found.stackId as StackId, found.parent.state)
   }
-  const { kube, members, clean } = deps
-  const namespaces = () => namespacesOf(deps.settings.policy)
-  const drift = startDriftWatch({ kube, clock, log, members, clean, namespaces }, world.agentId, (id, key) =>
-    deployments.suspect(id as StackId, key),
-  )
-  deployments.start()
+  controller.onAttemptEnd((id) => void ended.push(id))
+  drift.onCandidate((id, key) => controller.addDriftCandidate(id as StackId, key))
+  drift.start()
+  controller.start()
   const tell = (...frames: readonly Frame[]) => {
-    const connection = new Connection(map)
-    for (const effect of frames.flatMap((frame) => connection.take(frame))) {
-      if (effect.do === 'look') deployments.look(effect.stackId)
-      if (effect.do === 'verified') deployments.verified(effect.list)
+    const connection = new FrameProcessor(map)
+    for (const effect of frames.flatMap((frame) => connection.process(frame))) {
+      if (effect.do === 'reconcile') controller.reconcile(effect.stackId)
+      if (effect.do === 'verified') controller.applySnapshot(effect.snapshot)
     }
   }
   const history: NewAgentEvent[] = []
-  /** Everything told so far; what is new is taken out of the outbox. */
+  /** All events so far; takes new ones out of the outbox. */
   function events(type?: string): NewAgentEvent[] {
     for (const event of outbox.allEvents()) {
       history.push(event)
@@ -90,7 +91,7 @@ export async function startAgentWorld(world: ReconcileWorld, options: AgentOptio
     map,
     deps,
     outbox,
-    deployments,
+    controller,
     ended,
     tell,
     events,
@@ -114,7 +115,7 @@ export async function startAgentWorld(world: ReconcileWorld, options: AgentOptio
     drifts: async (result: string) =>
       Number(/\S+$/.exec((await numbers.text()).split('\n').find((line) => line.includes(`drift_total{result="${result}"}`)) ?? '0')?.[0]),
     stop: async () => {
-      await deployments.stop()
+      await controller.stop()
       await drift.stop()
     },
   }

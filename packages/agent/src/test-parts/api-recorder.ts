@@ -5,9 +5,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { issueCertificate } from '@brokkr/kube/certificate.ts'
-import type { TestCluster } from '@brokkr/testing/kube.ts'
-import { askServers } from '@brokkr/testing/servers-client.ts'
+import { issueCertificate } from '@brokkr/runtime/certificates.ts'
+import type { TestCluster } from '@brokkr/testing/servers/kube.ts'
+import { callServers } from '@brokkr/testing/servers/owner/client.ts'
 import { afterAll } from 'vitest'
 
 export interface ApiRequest {
@@ -40,30 +40,28 @@ export interface ApiRecorder {
   clear(): void
 }
 
-const DAY_MS = 86_400_000
-
 export async function apiRecorder(at: Pick<TestCluster, 'url' | 'caPem' | 'token'>): Promise<ApiRecorder> {
   const requests: ApiRequest[] = []
   let intercept: Intercept | null = null
   const upstream = new HttpsAgent({ ca: at.caPem, keepAlive: true, maxSockets: 256 })
-  const { ca, leaf } = certificates()
+  const { ca, leaf } = await certificates()
   const server = createServer(leaf, (from, to) => {
     const chunks: Buffer[] = []
     from.on('data', (chunk: Buffer) => chunks.push(chunk))
     from.on('end', () => {
       const body = Buffer.concat(chunks)
-      const asked = requestOf(from, body)
-      requests.push(asked)
+      const request = toApiRequest(from, body)
+      requests.push(request)
       to.once('close', () => {
-        asked.doneMs = performance.now()
+        request.doneMs = performance.now()
       })
-      const taken = intercept?.(asked, to) ?? false
+      const isIntercepted = intercept?.(request, to) ?? false
       const go = (isTaken: boolean) => {
-        if (isTaken) asked.status = to.statusCode
-        else passOn(at, upstream, from, to, body, asked)
+        if (isTaken) request.status = to.statusCode
+        else passOn(at, upstream, from, to, body, request)
       }
-      if (typeof taken === 'boolean') go(taken)
-      else void taken.then(go)
+      if (typeof isIntercepted === 'boolean') go(isIntercepted)
+      else void isIntercepted.then(go)
     })
   })
   server.keepAliveTimeout = 60_000
@@ -93,13 +91,12 @@ export async function apiRecorder(at: Pick<TestCluster, 'url' | 'caPem' | 'token
   }
 }
 
-function certificates() {
-  const valid = { notBeforeMs: Date.now() - DAY_MS, notAfterMs: Date.now() + DAY_MS }
-  const ca = issueCertificate({ commonName: 'recorder', ca: true, ...valid })
-  return { ca, leaf: issueCertificate({ commonName: 'recorder', issuer: ca, usage: 'server', hosts: ['127.0.0.1'], ...valid }) }
+async function certificates() {
+  const ca = await issueCertificate({ commonName: 'recorder', isCa: true })
+  return { ca, leaf: await issueCertificate({ commonName: 'recorder', issuer: ca, usages: ['server'], hosts: ['127.0.0.1'] }) }
 }
 
-function requestOf(from: IncomingMessage, body: Buffer): ApiRequest {
+function toApiRequest(from: IncomingMessage, body: Buffer): ApiRequest {
   const { pathname, searchParams } = new URL(from.url ?? '/', 'https://api')
   const as = from.headers['impersonate-user']
   return {
@@ -128,7 +125,7 @@ function passOn(at: { url: string }, agent: HttpsAgent, from: IncomingMessage, t
 }
 
 async function writeKubeconfig(server: string, caPem: string, token: string): Promise<string> {
-  const folder = await askServers('loan.folder', { kind: 'plain' })
+  const folder = await callServers('loan.folder', { kind: 'plain' })
   const path = join(folder, 'kubeconfig')
   const cluster = { server, 'certificate-authority-data': Buffer.from(caPem).toString('base64') }
   const config = {

@@ -1,20 +1,19 @@
 // An agent that works on one stack and is killed at an await of its client: applies a revision, or removes the stack.
 import { createSecretKey } from 'node:crypto'
-import { openKube } from '@brokkr/kube/client.ts'
-import { loadKubeconfig } from '@brokkr/kube/kubeconfig.ts'
+import { loadKubeconfig, openKube } from '@brokkr/kube'
 import { systemClock as clock } from '@brokkr/runtime/clock.ts'
-import { createMetrics } from '@brokkr/runtime/metrics.ts'
-import { crashProgram } from '@brokkr/testing/crash-child.ts'
-import { holdObject } from '../follow/held-object.ts'
+import { createMetrics } from '@brokkr/runtime/metrics/metrics.ts'
+import { crashProgram } from '@brokkr/testing/crash/crash-child.ts'
+import { cacheManifest } from '../desired-state/cached-manifest.ts'
 import { agentMetrics } from '../metrics.ts'
-import { CleanMarks } from '../reconcile/clean-marks.ts'
 import type { ReconcileDeps } from '../reconcile/deps.ts'
-import { applyStack } from '../reconcile/execute.ts'
+import { VerifiedVersions } from '../reconcile/drift/verified-versions.ts'
 import { MemberIndex } from '../reconcile/member-index.ts'
-import { PruneApprovals } from '../reconcile/prune-approvals.ts'
-import { removeStack } from '../reconcile/remove.ts'
+import { PruneApprovals } from '../reconcile/prune/prune-approvals.ts'
+import { removeStack } from '../reconcile/prune/remove-stack.ts'
+import { reconcileStack } from '../reconcile/reconcile-stack.ts'
+import { StackGenerators } from '../reconcile/stack-generators.ts'
 import { StackParents } from '../reconcile/stack-parents.ts'
-import { Tenants } from '../reconcile/tenants.ts'
 
 export interface CrashInput {
   readonly kubeconfigPath: string
@@ -36,8 +35,8 @@ await crashProgram(async (input: CrashInput, underCrash) => {
     metrics: agentMetrics(createMetrics()),
     parents: new StackParents({ kube, clock }, { namespace, agentId, tooling: 'brokkr/v0.0.0', savesManifests: true }),
     members: new MemberIndex(),
-    clean: new CleanMarks(),
-    tenants: new Tenants(() => Promise.resolve([])),
+    verifiedVersions: new VerifiedVersions(),
+    generators: new StackGenerators(() => Promise.resolve([])),
     approvals: new PruneApprovals(),
     agentId,
     hashKey: createSecretKey(input.hashKey, 'base64'),
@@ -46,7 +45,7 @@ await crashProgram(async (input: CrashInput, underCrash) => {
   const signal = new AbortController().signal
   if (revision === null) return (await removeStack(deps, stackId, signal)).phase
   const { rev, objectId, text } = revision
-  const object = holdObject({ id: objectId as never, sequenceId: rev, isMarker: false }, text)
-  const task = { stackId, rev, drift: 'heal', object, text, suspects: new Set<string>(), resting: new Set<string>() }
-  return (await applyStack(deps, task, signal)).phase
+  const object = cacheManifest({ id: objectId as never, sequenceId: rev, isDeletionMarker: false }, text)
+  const task = { stackId, rev, drift: 'heal', object, text, driftCandidates: new Set<string>(), backedOff: new Set<string>() }
+  return (await reconcileStack(deps, task, signal)).phase
 })

@@ -1,24 +1,23 @@
 // An agent under constant drift, as a process of its own with a heap that can be collected on demand. Frames come from here; every
 // second it tells its parent how large everything is that could grow.
 
-import { openKube } from '@brokkr/kube/client.ts'
-import { loadKubeconfig } from '@brokkr/kube/kubeconfig.ts'
+import { loadKubeconfig, openKube } from '@brokkr/kube'
 import { systemClock as clock } from '@brokkr/runtime/clock.ts'
-import { silentLog as log } from '@brokkr/runtime/log.ts'
-import { createMetrics } from '@brokkr/runtime/metrics.ts'
-import { Connection } from '../follow/connection.ts'
-import { WantedMap } from '../follow/wanted-map.ts'
-import { Deployments } from '../loops/deployments.ts'
+import { silentLog as log } from '@brokkr/runtime/logging/log.ts'
+import { createMetrics } from '@brokkr/runtime/metrics/metrics.ts'
+import { FrameProcessor } from '../connection/frame-processor.ts'
+import { SyncState } from '../desired-state/sync-state.ts'
 import { agentMetrics } from '../metrics.ts'
 import { ensureHashKey } from '../reconcile/agent-state.ts'
-import { CleanMarks } from '../reconcile/clean-marks.ts'
 import type { ReconcileDeps } from '../reconcile/deps.ts'
-import { startDriftWatch } from '../reconcile/drift.ts'
+import { DriftWatch } from '../reconcile/drift/drift-watch.ts'
+import { VerifiedVersions } from '../reconcile/drift/verified-versions.ts'
 import { MemberIndex } from '../reconcile/member-index.ts'
-import { Outbox } from '../reconcile/outbox.ts'
-import { PruneApprovals } from '../reconcile/prune-approvals.ts'
+import { PruneApprovals } from '../reconcile/prune/prune-approvals.ts'
+import { StackController } from '../reconcile/stack-controller.ts'
+import { StackGenerators } from '../reconcile/stack-generators.ts'
 import { StackParents } from '../reconcile/stack-parents.ts'
-import { Tenants } from '../reconcile/tenants.ts'
+import { Outbox } from '../reporting/outbox.ts'
 import { begin, end, hello, put } from './frames.ts'
 
 export interface SoakOrder {
@@ -53,14 +52,14 @@ const deps: ReconcileDeps = {
   metrics,
   parents: new StackParents({ kube, clock }, { namespace: own, agentId, tooling: 'brokkr/v0.0.0', savesManifests: true }),
   members: new MemberIndex(),
-  clean: new CleanMarks(),
-  tenants: new Tenants(() => Promise.resolve([])),
+  verifiedVersions: new VerifiedVersions(),
+  generators: new StackGenerators(() => Promise.resolve([])),
   approvals: new PruneApprovals(),
   agentId,
   hashKey: await ensureHashKey({ kube }, own, AbortSignal.timeout(60_000)),
   settings,
 }
-const map = new WantedMap()
+const map = new SyncState()
 let healed = 0
 const outbox = new Outbox({ metrics }, { count: 1_000, bytes: 1024 * 1024 })
 const take = outbox.event.bind(outbox)
@@ -68,36 +67,35 @@ outbox.event = (event) => {
   if (event.event_type === 'DRIFT') healed += event.changes?.length ?? 0
   take(event)
 }
-const deployments: Deployments = new Deployments(
+const { members, verifiedVersions } = deps
+const drift = new DriftWatch({ kube, clock, log, members, verifiedVersions, namespaces: () => null }, agentId)
+const controller = new StackController(
   {
-    map: () => map,
-    drift: () => drift,
+    state: map,
+    drift,
     reconcile: deps,
     permit: { refusal: null },
-    history: { orphans: new Set(), save: () => Promise.resolve() },
+    epochRecord: { orphans: new Set(), save: () => Promise.resolve() },
     outbox,
     agentId: agentId as never,
     clock,
     log,
     metrics,
-    fightMs: () => 600_000,
+    conflictWindowMs: () => 600_000,
   },
   { concurrency: () => 10, attemptMs: () => 900_000, retryMaxMs: () => 300_000 },
 )
-const drift = startDriftWatch(
-  { kube, clock, log, members: deps.members, clean: deps.clean, namespaces: () => null },
-  agentId,
-  (stackId, key) => deployments.suspect(stackId as never, key),
-)
-deployments.start()
+drift.onCandidate((stackId, key) => controller.addDriftCandidate(stackId as never, key))
+drift.start()
+controller.start()
 const text = (stack: number) =>
   Array.from({ length: perStack }, (_, n) =>
     JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: `s${stack}-m${n}`, namespace }, data: { x: 'ours' } }),
   ).join('\n---\n')
 const frames = Array.from({ length: stacks }, (_, index) => put(index + 1, 1, text(index + 1)))
-const connection = new Connection(map)
-for (const effect of [hello(), begin(), ...frames, end(frames)].flatMap((frame) => connection.take(frame)))
-  if (effect.do === 'look') deployments.look(effect.stackId)
+const connection = new FrameProcessor(map)
+for (const effect of [hello(), begin(), ...frames, end(frames)].flatMap((frame) => connection.process(frame)))
+  if (effect.do === 'reconcile') controller.reconcile(effect.stackId)
 
 setInterval(() => {
   ;(globalThis as { gc?: () => void }).gc?.()
@@ -108,8 +106,8 @@ setInterval(() => {
     committedMib: mib(heapTotal),
     externalMib: mib(external + arrayBuffers),
     rssMib: mib(rss),
-    waiting: deployments.depth,
-    marks: deps.clean.size,
+    waiting: controller.depth,
+    marks: deps.verifiedVersions.size,
     events: outbox.allEvents().length,
     members: deps.members.size,
     healed,

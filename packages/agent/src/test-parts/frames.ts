@@ -1,8 +1,8 @@
 // Frames as a broker sends them, for tests that need a whole conversation in a few lines.
-import { digestText } from '@brokkr/contract/digest.ts'
-import type { FrameOf } from '@brokkr/contract/stream.ts'
+import { digestText } from '@brokkr/contract/feed/digest.ts'
+import type { FrameOf } from '@brokkr/contract/feed/stream.ts'
 import type { DeploymentObjectId, StackId } from '@brokkr/contract/wire.ts'
-import { sha256 } from '../follow/held-object.ts'
+import { sha256 } from '../desired-state/cached-manifest.ts'
 
 export const epochs = ['5f0c0000-0000-4000-8000-000000000001', '5f0c0000-0000-4000-8000-000000000002'] as const
 const listId = '9a410000-0000-4000-8000-000000000001'
@@ -66,7 +66,7 @@ export function end(
   listed: readonly (FrameOf<'put'> | FrameOf<'skip'> | FrameOf<'del'>)[],
   change: Partial<FrameOf<'snapshot_end'>> = {},
 ): FrameOf<'snapshot_end'> {
-  const lines = listed.flatMap((frame) => (frame.type === 'del' ? [] : [lineOf(frame)]))
+  const lines = listed.flatMap((frame) => (frame.type === 'del' ? [] : [toDigestLine(frame)]))
   const removals = listed.filter(({ type }) => type === 'del').length
   return {
     type: 'snapshot_end',
@@ -98,7 +98,7 @@ const identity = (n: number, rev: number, text: string) => ({
   bytes: Buffer.byteLength(text),
 })
 
-function lineOf(frame: FrameOf<'put'> | FrameOf<'skip'>) {
+function toDigestLine(frame: FrameOf<'put'> | FrameOf<'skip'>) {
   if (frame.type === 'skip')
     return { stackId: frame.stack_id, rev: frame.rev, object: { id: frame.object_id, checksum: frame.yaml_checksum } }
   const object = frame.object && { id: frame.object.id, checksum: frame.object.yaml_checksum }

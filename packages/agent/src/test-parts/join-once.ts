@@ -1,11 +1,10 @@
 // A program that joins on counted dependencies, to be killed at any await.
 import { createClient } from '@brokkr/contract/client.ts'
-import { openKube } from '@brokkr/kube/client.ts'
-import { loadKubeconfig } from '@brokkr/kube/kubeconfig.ts'
-import { crashProgram } from '@brokkr/testing/crash-child.ts'
-import { join } from '../join.ts'
-import { keyJudge } from '../key-judge.ts'
-import { keyStore } from '../own-key.ts'
+import { loadKubeconfig, openKube } from '@brokkr/kube'
+import { crashProgram } from '@brokkr/testing/crash/crash-child.ts'
+import { join } from '../identity/join.ts'
+import { createPakStore } from '../identity/own-pak.ts'
+import { createPakProbe } from '../identity/pak-probe.ts'
 
 export interface JoinInput {
   readonly brokerUrl: string
@@ -30,8 +29,8 @@ if (import.meta.main)
     const kube = openKube(await loadKubeconfig({ path: input.kubeconfigPath, env: {} }))
     const counted = underCrash({ kube, client: createClient({ baseUrl: input.brokerUrl }) })
     const signal = AbortSignal.timeout(60_000)
-    const store = keyStore({ kube: counted.kube }, input.namespace, signal)
-    const judge = keyJudge(counted.client, () => '' as never, signal)
-    await join({ store, judge, broker: { client: counted.client }, now: Date.now }, joinForm(input), signal)
+    const store = createPakStore({ kube: counted.kube }, input.namespace, signal)
+    const probe = createPakProbe(counted.client, () => '' as never, signal)
+    await join({ store, probe, broker: { client: counted.client }, now: Date.now }, joinForm(input), signal)
     await kube.close()
   })

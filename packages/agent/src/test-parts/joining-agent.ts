@@ -1,9 +1,9 @@
 // An agent as a process that has no key but a join token in a file, as the Secret of its manifest would mount it.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { freePort } from '@brokkr/local/free-ports.ts'
+import { freePort } from '@brokkr/local/supervisor/free-ports.ts'
 import { type ProgramProcess, startProgram } from '@brokkr/testing/program.ts'
-import { askServers } from '@brokkr/testing/servers-client.ts'
+import { callServers } from '@brokkr/testing/servers/owner/client.ts'
 
 export interface JoiningAgent {
   readonly healthUrl: string
@@ -21,7 +21,7 @@ export async function joiningAgent(given: {
   readonly namespace: string
   readonly env?: Record<string, string>
 }): Promise<JoiningAgent> {
-  const folder = await askServers('loan.folder', { kind: 'plain' })
+  const folder = await callServers('loan.folder', { kind: 'plain' })
   const tokenFile = join(folder, 'token')
   const giveToken = (token: string) => writeFile(tokenFile, token, { mode: 0o600 })
   await giveToken(given.token)

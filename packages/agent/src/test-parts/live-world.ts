@@ -3,26 +3,26 @@
 import type { StackId } from '@brokkr/contract/wire.ts'
 import { mapBounded } from '@brokkr/runtime/concurrency.ts'
 import { type AgentProcess, startTestAgent } from '@brokkr/testing/agent.ts'
-import { type AuditedCluster, type AuditedRequest, isDelete, isWrite } from '@brokkr/testing/audited-cluster.ts'
 import {
-  makeAgent,
-  makeGenerator,
+  createAgent,
+  createGenerator,
   startTestBroker,
   type TestAgent,
   type TestBroker,
-  type TestTenant,
+  type TestGenerator,
   unique,
 } from '@brokkr/testing/broker.ts'
-import { type BrokerProxy, startBrokerProxy } from '@brokkr/testing/broker-proxy.ts'
+import { type BrokerProxy, startBrokerProxy } from '@brokkr/testing/faults/broker-proxy.ts'
+import { type AuditedCluster, type AuditedRequest, isDelete, isWrite } from '@brokkr/testing/servers/audited-cluster.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 
-/** The shared cluster will do where nobody counts what was written. */
+/** The shared cluster suffices for tests that do not count writes. */
 export type LiveCluster = Pick<AuditedCluster, 'api' | 'namespace' | 'kubeconfigPath'> & Partial<Pick<AuditedCluster, 'writes'>>
 export interface LiveWorld {
   readonly at: LiveCluster
   broker: TestBroker
   readonly proxy: BrokerProxy
-  readonly tenant: TestTenant
+  readonly tenant: TestGenerator
   readonly agent: TestAgent
   readonly label: string
   /** The agent's own namespace, and the one its stacks write to. */
@@ -60,9 +60,9 @@ export async function liveWorld(
 ): Promise<LiveWorld> {
   const broker = await startTestBroker({ env: brokerEnv })
   const proxy = await startBrokerProxy(broker.url)
-  const tenant = await makeGenerator(broker)
+  const tenant = await createGenerator(broker)
   const label = unique('env')
-  const agent = await makeAgent(broker, { labels: [label], generators: [tenant] })
+  const agent = await createAgent(broker, { labels: [label], generators: [tenant] })
   const [own, namespace] = [await at.namespace('agent'), await at.namespace('work')]
   const start = (more: Record<string, string> = {}) =>
     startTestAgent({ broker: proxy.url, agent, kubeconfigPath: at.kubeconfigPath, namespace: own, env: { ...quick, ...env, ...more } })
@@ -93,13 +93,13 @@ export async function liveWorld(
     configMap: (name, data = {}) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace }, data }),
     deploy: async (count, prefix = 'map') => {
       // Stacks one after the other: targeting takes one lock, which is waited for three seconds at most.
-      const made: { id: StackId; name: string }[] = []
-      for (let n = 0; n < count; n++) made.push({ ...(await world.stack()), name: `${prefix}-${n}` })
-      await mapBounded(made, 8, ({ id, name }, n) => world.submit(id, world.configMap(name, { n: String(n) })))
+      const stacks: { id: StackId; name: string }[] = []
+      for (let n = 0; n < count; n++) stacks.push({ ...(await world.stack()), name: `${prefix}-${n}` })
+      await mapBounded(stacks, 8, ({ id, name }, n) => world.submit(id, world.configMap(name, { n: String(n) })))
       const isThere = async () => (await world.names()).filter((name) => name.startsWith(`${prefix}-`)).length === count
       await waitFor(`${count} objects`, isThere, { limitMs: 180_000, everyMs: 500, onTimeout: explain })
-      for (const { id } of made) await world.reported(id, 'applied', 1)
-      return made
+      for (const { id } of stacks) await world.reported(id, 'applied', 1)
+      return stacks
     },
     read: async (name) => {
       const { status, json } = await at.api('GET', `${configMaps}/${name}`)

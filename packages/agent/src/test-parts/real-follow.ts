@@ -2,25 +2,25 @@
 // believed.
 import type { StackId } from '@brokkr/contract/wire.ts'
 import { type Clock, systemClock } from '@brokkr/runtime/clock.ts'
-import { silentLog as log } from '@brokkr/runtime/log.ts'
+import { silentLog as log } from '@brokkr/runtime/logging/log.ts'
 import { startLoop } from '@brokkr/runtime/loop.ts'
-import { createMetrics } from '@brokkr/runtime/metrics.ts'
+import { createMetrics } from '@brokkr/runtime/metrics/metrics.ts'
 import type { TestAgent } from '@brokkr/testing/broker.ts'
-import { openBrokerHttp } from '../broker-http.ts'
-import { textOf } from '../follow/held-object.ts'
-import type { Verified } from '../follow/snapshot.ts'
-import { WantedMap } from '../follow/wanted-map.ts'
-import { type Follow, type FollowOptions, startFollow } from '../follow.ts'
-import { statusLoop } from '../loops/status.ts'
+import { openBrokerHttp } from '../connection/broker-http.ts'
+import { type BrokerSync, type BrokerSyncOptions, createBrokerSync } from '../connection/broker-sync.ts'
+import { readManifest } from '../desired-state/cached-manifest.ts'
+import type { VerifiedSnapshot } from '../desired-state/snapshot.ts'
+import { SyncState } from '../desired-state/sync-state.ts'
 import { agentMetrics } from '../metrics.ts'
-import { Outbox } from '../reconcile/outbox.ts'
+import { Outbox } from '../reporting/outbox.ts'
+import { statusLoop } from '../reporting/status-loop.ts'
 import { closeAfter } from './scripted-broker.ts'
 
 export interface RealFollow {
-  readonly follow: Follow
-  readonly verified: Verified[]
+  readonly follow: BrokerSync
+  readonly verified: VerifiedSnapshot[]
   readonly looked: StackId[]
-  /** What is told to the broker goes in here. */
+  /** Receives the reports for the broker. */
   readonly outbox: Outbox
   /** Stack → rev and object, as the map has it. */
   wanted(): Map<string, { rev: number; objectId: string | null }>
@@ -32,7 +32,7 @@ export interface RealFollow {
 }
 
 /** Short intervals in the proportions of the real ones. */
-export const shortTimes: FollowOptions = {
+export const shortTimes: BrokerSyncOptions = {
   transport: 'auto',
   pollMs: 200,
   deadMs: 5_000,
@@ -47,7 +47,7 @@ export const shortTimes: FollowOptions = {
 export async function followBroker(
   url: string,
   { agent, pak }: TestAgent,
-  change: { options?: Partial<FollowOptions>; clock?: Clock; digestMs?: number; map?: WantedMap; hasHeart?: boolean } = {},
+  change: { options?: Partial<BrokerSyncOptions>; clock?: Clock; digestMs?: number; map?: SyncState; hasHeart?: boolean } = {},
 ): Promise<RealFollow> {
   const clock = change.clock ?? systemClock
   const numbers = createMetrics()
@@ -63,31 +63,28 @@ export async function followBroker(
     client: null,
   }
   const broker = await openBrokerHttp(options)
-  const [verified, looked]: [Verified[], StackId[]] = [[], []]
-  const map = change.map ?? new WantedMap()
-  const follow = startFollow(
-    { session: { agentId: agent.id, broker }, clock, log, metrics },
-    { ...shortTimes, ...change.options },
-    {
-      onLook: (id) => void looked.push(id),
-      onVerified: (list) => void verified.push(list),
-      onSession: (session) => status.begin(session),
-      onAsk: () => undefined,
-      onChanged: () => undefined,
-    },
-    map,
-  )
+  const [verified, looked]: [VerifiedSnapshot[], StackId[]] = [[], []]
+  const map = change.map ?? new SyncState()
+  const session = { agentId: agent.id, broker }
+  const follow = createBrokerSync({ session, clock, log, metrics }, { ...shortTimes, ...change.options }, map)
   const outbox = new Outbox({ metrics })
   const status = statusLoop({
     client: broker.client,
     agentId: agent.id,
     outbox,
-    follow,
+    sync: follow,
     clock,
     log,
     metrics,
     everyMs: 100,
     digestMs: change.digestMs ?? 3_600_000,
+  })
+  follow.start({
+    onReconcile: (id) => void looked.push(id),
+    onVerified: (list) => void verified.push(list),
+    onSession: (number) => status.begin(number),
+    onRefresh: () => undefined,
+    onChanged: () => undefined,
   })
   const reports = startLoop({ clock, log }, status)
   outbox.onNews(() => reports.retime())
@@ -110,11 +107,11 @@ export async function followBroker(
     outbox,
     wanted: () =>
       new Map(
-        [...map.levels.wanted.values()].map(({ stackId, rev, object }) => [stackId as string, { rev, objectId: object?.id ?? null }]),
+        [...map.desired.stacks.values()].map(({ stackId, rev, object }) => [stackId as string, { rev, objectId: object?.id ?? null }]),
       ),
     textOf: (stackId) => {
-      const object = map.levels.wanted.get(stackId as StackId)?.object
-      return object ? textOf(object) : null
+      const object = map.desired.stacks.get(stackId as StackId)?.object
+      return object ? readManifest(object) : null
     },
     ends: async (how) => Number(new RegExp(`_ends_total\\{how="${how}"\\} (\\d+)`).exec(await numbers.text())?.[1] ?? 0),
     stop,

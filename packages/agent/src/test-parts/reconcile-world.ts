@@ -1,29 +1,26 @@
 // An agent's way of changing a real cluster, without the broker: the dependencies of reconcile on a namespace of its own, and a
 // record of every write that leaves for the API server.
 import { randomUUID } from 'node:crypto'
-import { openKube } from '@brokkr/kube/client.ts'
-import type { Kube } from '@brokkr/kube/kube.ts'
-import { loadKubeconfig } from '@brokkr/kube/kubeconfig.ts'
-import type { KubeObject, ObjectRef } from '@brokkr/kube/object.ts'
+import { type Kube, type KubeObject, loadKubeconfig, type ObjectRef, openKube } from '@brokkr/kube'
 import { systemClock as clock } from '@brokkr/runtime/clock.ts'
-import { createMetrics } from '@brokkr/runtime/metrics.ts'
-import type { TestCluster } from '@brokkr/testing/kube.ts'
+import { createMetrics } from '@brokkr/runtime/metrics/metrics.ts'
+import type { TestCluster } from '@brokkr/testing/servers/kube.ts'
 import { afterAll } from 'vitest'
-import { holdObject } from '../follow/held-object.ts'
+import { cacheManifest } from '../desired-state/cached-manifest.ts'
 import { agentMetrics } from '../metrics.ts'
-import { allGrants } from '../policy.ts'
+import { allGrants } from '../policy/policy.ts'
 import { ensureHashKey } from '../reconcile/agent-state.ts'
-import type { ApplyTask } from '../reconcile/apply-task.ts'
-import { CleanMarks } from '../reconcile/clean-marks.ts'
+import type { ApplyTask } from '../reconcile/apply/apply-task.ts'
 import type { ReconcileDeps } from '../reconcile/deps.ts'
+import { VerifiedVersions } from '../reconcile/drift/verified-versions.ts'
 import { MemberIndex } from '../reconcile/member-index.ts'
-import { PruneApprovals } from '../reconcile/prune-approvals.ts'
+import { PruneApprovals } from '../reconcile/prune/prune-approvals.ts'
+import { StackGenerators } from '../reconcile/stack-generators.ts'
 import { StackParents } from '../reconcile/stack-parents.ts'
-import { Tenants } from '../reconcile/tenants.ts'
 import { type ApiRecorder, apiRecorder } from './api-recorder.ts'
 import { stackId as numberedStack } from './frames.ts'
 
-/** Whose stacks all of a test's are, unless it says otherwise. */
+/** Default generator of the stacks of a test. */
 export const generatorId = '0c000000-0000-4000-8000-000000000001'
 
 export interface Write {
@@ -78,8 +75,8 @@ export async function reconcileWorld(
     metrics: agentMetrics(createMetrics()),
     parents: new StackParents({ kube, clock }, { namespace: own, agentId, tooling: 'brokkr/v0.0.0', savesManifests: true }),
     members: new MemberIndex(),
-    clean: new CleanMarks(),
-    tenants: new Tenants(() => Promise.resolve(stacks())),
+    verifiedVersions: new VerifiedVersions(),
+    generators: new StackGenerators(() => Promise.resolve(stacks())),
     approvals: new PruneApprovals(),
     agentId,
     hashKey,
@@ -102,7 +99,7 @@ export async function reconcileWorld(
   return Object.assign(world, { at, own, recorder, stackIds, kube: direct, agentId, deps: depsNow(), restarted: depsNow })
 }
 
-/** Passes everything on, and tells of what changes the cluster. */
+/** Forwards every call and reports writes. */
 function recording(kube: Kube, told: (write: Write) => void): Kube {
   const dry = (options?: { dryRun?: boolean | undefined }) => options?.dryRun === true
   return {
@@ -133,8 +130,8 @@ export const described = (writes: readonly Write[]): string[] =>
 /** A revision of a stack as the loop hands it over. */
 export function revision(stackId: string, rev: number, objects: readonly object[] | string, change: Partial<ApplyTask> = {}): ApplyTask {
   const text = typeof objects === 'string' ? objects : objects.map((object) => JSON.stringify(object)).join('\n---\n')
-  const object = holdObject({ id: randomUUID() as never, sequenceId: rev, isMarker: false }, text)
-  return { stackId, rev, drift: 'heal', object, text, suspects: new Set(), resting: new Set(), ...change }
+  const object = cacheManifest({ id: randomUUID() as never, sequenceId: rev, isDeletionMarker: false }, text)
+  return { stackId, rev, drift: 'heal', object, text, driftCandidates: new Set(), backedOff: new Set(), ...change }
 }
 
 export const configMap = (namespace: string, name: string, data: Record<string, unknown> = {}, metadata: object = {}) => ({

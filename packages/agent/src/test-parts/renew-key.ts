@@ -1,10 +1,9 @@
 // A program that renews an agent's key on counted dependencies, to be killed at any await.
 import { createClient } from '@brokkr/contract/client.ts'
-import { openKube } from '@brokkr/kube/client.ts'
-import { loadKubeconfig } from '@brokkr/kube/kubeconfig.ts'
-import { crashProgram } from '@brokkr/testing/crash-child.ts'
-import { keyJudge } from '../key-judge.ts'
-import { keyStore, renewKey } from '../own-key.ts'
+import { loadKubeconfig, openKube } from '@brokkr/kube'
+import { crashProgram } from '@brokkr/testing/crash/crash-child.ts'
+import { createPakStore, renewPak } from '../identity/own-pak.ts'
+import { createPakProbe } from '../identity/pak-probe.ts'
 
 export interface RenewInput {
   readonly brokerUrl: string
@@ -18,9 +17,9 @@ if (import.meta.main)
     const kube = openKube(await loadKubeconfig({ path: input.kubeconfigPath, env: {} }))
     const counted = underCrash({ kube, client: createClient({ baseUrl: input.brokerUrl }) })
     const signal = AbortSignal.timeout(60_000)
-    const store = keyStore({ kube: counted.kube }, input.namespace, signal)
-    const judge = keyJudge(counted.client, () => input.agentId as never, signal)
+    const store = createPakStore({ kube: counted.kube }, input.namespace, signal)
+    const probe = createPakProbe(counted.client, () => input.agentId as never, signal)
     const kept = await store.read()
-    await renewKey({ store, judge, now: Date.now }, kept!)
+    await renewPak({ store, probe, now: Date.now }, kept!)
     await kube.close()
   })

@@ -2,15 +2,15 @@
 // that is the real one, in the journeys.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Frame } from '@brokkr/contract/stream.ts'
+import type { Frame } from '@brokkr/contract/feed/stream.ts'
 import { afterEach } from 'vitest'
-import type { BrokerHttp } from '../broker-http.ts'
-import { openBrokerHttp } from '../broker-http.ts'
+import type { BrokerHttp } from '../connection/broker-http.ts'
+import { openBrokerHttp } from '../connection/broker-http.ts'
 
-export type Answering = (request: IncomingMessage, response: ServerResponse, url: URL) => void
+export type Answering = (request: IncomingMessage, response: ServerResponse, url: URL, body?: string) => void
 export interface ScriptedBroker {
   readonly url: string
-  /** Method, path and query of what came, in order. */
+  /** Received requests in order: method, path and query. */
   readonly requests: { readonly method: string; readonly url: URL; readonly headers: IncomingMessage['headers']; readonly body: string }[]
   /** From now on. */
   answer(answering: Answering): void
@@ -32,8 +32,9 @@ export async function scriptedBroker(first: Answering): Promise<ScriptedBroker> 
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {
-      requests.push({ method: request.method ?? '', url, headers: request.headers, body: Buffer.concat(chunks).toString() })
-      answering(request, response, url)
+      const body = Buffer.concat(chunks).toString()
+      requests.push({ method: request.method ?? '', url, headers: request.headers, body })
+      answering(request, response, url, body)
     })
   })
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))

@@ -1,15 +1,15 @@
 // Frames of a real broker made untrue on the way: lists that are cut, that lose a stack, that come from another history.
 import { createHash } from 'node:crypto'
-import { type DigestLine, digestText } from '@brokkr/contract/digest.ts'
-import { type Frame, type FrameOf, parseFrame } from '@brokkr/contract/stream.ts'
-import { cut, type Fault } from '@brokkr/testing/broker-proxy.ts'
+import { type DigestLine, digestText } from '@brokkr/contract/feed/digest.ts'
+import { type Frame, type FrameOf, parseFrame } from '@brokkr/contract/feed/stream.ts'
+import { cut, type Fault } from '@brokkr/testing/faults/broker-proxy.ts'
 
 export interface Lie {
   /** Stacks that are left out of a list. */
   readonly isLost?: (stackId: string) => boolean
   /** Before the end of the list the connection is cut. */
   readonly cutsEnd?: boolean
-  /** How the end of the list is told; default: so that it agrees with what is left. */
+  /** Changes the snapshot_end frame; by default it matches the remaining frames. */
   readonly end?: (honest: FrameOf<'snapshot_end'>, original: FrameOf<'snapshot_end'>) => FrameOf<'snapshot_end'>
   readonly epoch?: string
 }
@@ -24,7 +24,7 @@ function rewriter(lie: Lie): (line: string) => string | null | typeof cut {
   let isListing = false
   const lines: DigestLine[] = []
   let removals = 0
-  const frameOf = (frame: Frame): Frame | null | typeof cut => {
+  const changeFrame = (frame: Frame): Frame | null | typeof cut => {
     switch (frame.type) {
       case 'hello':
         return lie.epoch === undefined ? frame : { ...frame, epoch: lie.epoch, mode: 'snapshot' }
@@ -59,8 +59,8 @@ function rewriter(lie: Lie): (line: string) => string | null | typeof cut {
   }
   return (line) => {
     const frame = parseFrame(line)
-    const told = frame === null ? null : frameOf(frame)
-    return typeof told === 'object' && told !== null ? JSON.stringify(told) : told
+    const changedFrame = frame === null ? null : changeFrame(frame)
+    return typeof changedFrame === 'object' && changedFrame !== null ? JSON.stringify(changedFrame) : changedFrame
   }
 }
 

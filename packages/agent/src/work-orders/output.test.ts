@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { piecesOf } from './output.ts'
+import { splitOutput } from './output.ts'
 
-test('output goes in pieces of whole characters that follow each other, and of too much only the end', () => {
+test('output is split at characters in order, and only the end of too much output is sent', () => {
   const text = `begin${'ü€😀'.repeat(60_000)}end`
-  const pieces = piecesOf(text, 2)
+  const pieces = splitOutput(text, 2)
   const joined = pieces.map((piece) => piece.text).join('')
   expect(text.endsWith(joined)).toBe(true)
   expect([joined.endsWith('end'), joined.isWellFormed(), joined.includes('\uFFFD')]).toEqual([true, true, false])
@@ -15,6 +15,6 @@ test('output goes in pieces of whole characters that follow each other, and of t
     expect(Buffer.byteLength(piece.text)).toBeLessThanOrEqual(64 * 1024)
     offset += Buffer.byteLength(piece.text)
   }
-  expect(piecesOf('', 1)).toEqual([])
-  expect(piecesOf('short', 1)).toEqual([{ attempt: 1, offset: 0, text: 'short' }])
+  expect(splitOutput('', 1)).toEqual([])
+  expect(splitOutput('short', 1)).toEqual([{ attempt: 1, offset: 0, text: 'short' }])
 })

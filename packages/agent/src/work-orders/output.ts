@@ -1,18 +1,17 @@
-// What the pods of an order wrote, told when they have ended: the last of it, in pieces. A broker that does not keep it, or a log
-// that cannot be read, costs the order nothing.
-import { rowsAt, textAt } from '@brokkr/kube/fields.ts'
+// Sends the end of the output of an order's pods, in pieces, after they ended. Failures of this do not affect the order.
+import { rowsAt, textAt } from '@brokkr/kube'
 import { errorText } from '@brokkr/runtime/errors.ts'
-import { logTail } from '../diagnostics/log-tail.ts'
+import { readLogTail } from '../diagnostics/log-tail.ts'
 import type { Order, OrderDeps } from './order.ts'
 
-/** A piece of it; `offset` counts the bytes before it. */
+/** A piece of output; `offset` is the number of bytes before it. */
 export interface OutputPiece {
   readonly attempt: number
   readonly offset: number
   readonly text: string
 }
 /** Pods of one run of the order. */
-export interface PodsOf {
+export interface PodSelector {
   readonly namespace: string | undefined
   readonly labelSelector: string
 }
@@ -21,24 +20,24 @@ const pieceBytes = 64 * 1024
 const lines = 5_000
 const podsMax = 20
 
-export async function tellOutput(deps: OrderDeps, order: Order, runs: readonly PodsOf[], signal: AbortSignal): Promise<void> {
+export async function sendOrderOutput(deps: OrderDeps, order: Order, runs: readonly PodSelector[], signal: AbortSignal): Promise<void> {
   try {
     const texts: string[] = []
-    for (const run of runs) texts.push(await outputOf(deps, run, signal))
-    for (const piece of piecesOf(texts.join(''), order.attempt)) await deps.sendOutput(order.id, piece, signal)
+    for (const run of runs) texts.push(await readOutput(deps, run, signal))
+    for (const piece of splitOutput(texts.join(''), order.attempt)) await deps.sendOutput(order.id, piece, signal)
   } catch (error) {
     signal.throwIfAborted()
-    deps.log.debug('output of the order not told', { id: order.id, why: errorText(error) })
+    deps.log.debug('work order output not sent', { id: order.id, why: errorText(error) })
   }
 }
 
-async function outputOf({ kube }: OrderDeps, run: PodsOf, signal: AbortSignal): Promise<string> {
+async function readOutput({ kube }: OrderDeps, run: PodSelector, signal: AbortSignal): Promise<string> {
   const { items } = await kube.list({ apiVersion: 'v1', kind: 'Pod' }, { ...run, signal })
   const texts: string[] = []
   for (const pod of items.slice(0, podsMax))
     for (const container of [...rowsAt(pod, 'spec', 'initContainers'), ...rowsAt(pod, 'spec', 'containers')]) {
       const name = textAt(container, 'name') ?? ''
-      const text = await logTail(kube, pod, { container: name, lines, bytes: outputBytes }, signal).catch((error: unknown) => {
+      const text = await readLogTail(kube, pod, { container: name, lines, bytes: outputBytes }, signal).catch((error: unknown) => {
         signal.throwIfAborted()
         return `[not readable: ${errorText(error)}]`
       })
@@ -47,8 +46,8 @@ async function outputOf({ kube }: OrderDeps, run: PodsOf, signal: AbortSignal): 
   return texts.join('')
 }
 
-/** The last of the text, cut between characters. */
-export function piecesOf(text: string, attempt: number): OutputPiece[] {
+/** End of the text, cut between characters. */
+export function splitOutput(text: string, attempt: number): OutputPiece[] {
   const bytes = Buffer.from(text)
   const pieces: OutputPiece[] = []
   let from = boundary(bytes, Math.max(0, bytes.length - outputBytes))
