@@ -1,8 +1,8 @@
 import { systemClock } from '@brokkr/runtime/clock.ts'
-import { silentLog } from '@brokkr/runtime/log.ts'
+import { silentLog } from '@brokkr/runtime/logging/log.ts'
 import { expect, test } from 'vitest'
 import { previewFlow, validateFlow } from './commands.ts'
-import { startPreviewServer } from './processor/preview-server.ts'
+import { startPreviewServer } from './processor/preview/preview-server.ts'
 
 const kafka = (topic: string) => ({ type: 'kafka', config: { brokers: ['b:9092'], topic } })
 const flowWith = (transformations: object[], more: object = {}) => ({
@@ -13,7 +13,7 @@ const flowWith = (transformations: object[], more: object = {}) => ({
 })
 const look = { secret: () => Promise.reject(new Error('none')), allowLoopback: false, signal: new AbortController().signal }
 
-test('a flow is judged by every rule at once', () => {
+test('all rules run for one flow', () => {
   const { problems, warnings } = validateFlow(flowWith([{ type: 'filter', config: { condition: 'a ==' } }, { type: 'nope' }]))
   expect(problems).toHaveLength(2)
   expect(problems[0]).toMatch(/^spec\.transformations\[0\]\.config\.condition: column \d+: expected/)
@@ -21,7 +21,7 @@ test('a flow is judged by every rule at once', () => {
   expect(validateFlow(flowWith([])).problems).toEqual([])
 })
 
-test('a preview shows every step, the ending and the sink, with all digits', async () => {
+test('a preview shows every step, the outcome and the sink, with all digits', async () => {
   const object = flowWith([
     { type: 'filter', config: { condition: 'n > 1' } },
     { type: 'flatten', config: { field: 'items' } },
@@ -42,7 +42,7 @@ test('a preview shows every step, the ending and the sink, with all digits', asy
   expect(previews[2]!.error).toContain('cast: n')
 })
 
-test('the little server answers samples, refuses what is no request, and ends what takes too long', async () => {
+test('the preview server previews samples, rejects invalid requests and ends slow ones', async () => {
   const server = await startPreviewServer({ clock: systemClock, log: silentLog }, { host: '127.0.0.1', port: 0 })
   const post = async (body: unknown) => {
     const answer = await fetch(`http://127.0.0.1:${server.port}/preview`, {

@@ -1,2 +1,2 @@
-// The release this build belongs to; the same text stands in package.json (a test compares them).
+// Version of this build; a test compares it with package.json.
 export const version = '0.1.0'

@@ -2,14 +2,14 @@
 // judged by nobody here: the bars are the benchmark's, on a machine that does nothing else.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { kafka, uniqueName } from '@brokkr/testing/kafka.ts'
-import { emptyDatabase } from '@brokkr/testing/postgres.ts'
 import { startProgram } from '@brokkr/testing/program.ts'
-import { askServers } from '@brokkr/testing/servers-client.ts'
+import { kafka, uniqueName } from '@brokkr/testing/servers/kafka.ts'
+import { callServers } from '@brokkr/testing/servers/owner/client.ts'
+import { emptyDatabase } from '@brokkr/testing/servers/postgres.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import type pg from 'pg'
 import { expect, test } from 'vitest'
-import { drain, fill, makeTopic } from './connectors/test-parts/kafka-topics.ts'
+import { drain, fill, makeTopic } from '../connectors/test-parts/kafka-topics.ts'
 
 const timeoutMs = 300_000
 const count = 2_500
@@ -44,7 +44,7 @@ async function run(main: string, args: readonly string[]): Promise<{ written: nu
 }
 
 async function ours(spec: object, until?: number) {
-  const [name, folder] = [uniqueName('flow'), await askServers('loan.folder', { kind: 'plain' })]
+  const [name, folder] = [uniqueName('flow'), await callServers('loan.folder', { kind: 'plain' })]
   const file = join(folder, `${name}.json`)
   await writeFile(file, JSON.stringify(spec), { mode: 0o600 })
   return run('dataflow/ours.ts', [file, name, ...(until === undefined ? [] : [String(until)])])
@@ -73,7 +73,7 @@ const records = async (topic: string) =>
     })
     .toSorted((a, b) => Number(a.key) - Number(b.key))
 
-test('[D84] kafka → filter, mask, timestamp → kafka writes what its bare loop writes', { timeout: timeoutMs }, async () => {
+test('[D84] kafka → filter, mask, timestamp → kafka writes the records of its bare loop', { timeout: timeoutMs }, async () => {
   const broker = (await kafka()).plaintext
   const [from, byBare, byFlow] = [await orders(broker), await makeTopic({ partitions: 3 }), await makeTopic({ partitions: 3 })]
   const bare = await run('bare/kafka-to-kafka.ts', [broker, from, byBare, String(count)])
@@ -85,7 +85,7 @@ test('[D84] kafka → filter, mask, timestamp → kafka writes what its bare loo
   tell('kafka → kafka', bare, flow)
 })
 
-test('[D84] kafka → postgresql upsert writes what its bare loop writes', { timeout: timeoutMs }, async () => {
+test('[D84] kafka → postgresql upsert writes the rows of its bare loop', { timeout: timeoutMs }, async () => {
   const broker = (await kafka()).plaintext
   const [from, database] = [await orders(broker), await emptyDatabase()]
   const client = await database.connect()
@@ -111,7 +111,7 @@ const differing = async (client: pg.Client) =>
     )
   ).rows
 
-test('[D84] cdc → kafka writes what its bare loop writes', { timeout: timeoutMs }, async () => {
+test('[D84] cdc → kafka writes the records of its bare loop', { timeout: timeoutMs }, async () => {
   const broker = (await kafka()).plaintext
   const [byBare, byFlow, database] = [await makeTopic(), await makeTopic(), await emptyDatabase()]
   const client = await database.connect()

@@ -1,6 +1,10 @@
-// What a processor is started with besides its spec: flags, and the environment that the operator sets.
+// Configuration of a processor besides its spec: flags, and environment variables that the operator sets.
 import { hostname } from 'node:os'
-import { type LogLevel, logLevels } from '@brokkr/runtime/log.ts'
+import { ConfigError } from '@brokkr/runtime/config/config-error.ts'
+import { readEnvironment } from '@brokkr/runtime/config/environment-settings.ts'
+import { count, optional, seconds, setting } from '@brokkr/runtime/config/settings.ts'
+import { type LogLevel, logLevels } from '@brokkr/runtime/logging/log.ts'
+import { z } from 'zod'
 import { defaultSettings, type FlowSettings } from './flow-settings.ts'
 
 export interface ProcessorFlags {
@@ -26,57 +30,83 @@ export interface ProcessorConfig {
   readonly settings: FlowSettings
 }
 
-export class BadStart extends Error {
-  override name = 'BadStart'
+export class InvalidStart extends Error {
+  override name = 'InvalidStart'
 }
+
+/** The configuration or the spec must change before the processor can start. */
+export const isWrongConfiguration = (error: unknown): boolean => error instanceof InvalidStart || error instanceof ConfigError
+
+const logLevel = z.string().toLowerCase().pipe(z.enum(logLevels))
 
 type Env = Readonly<Record<string, string | undefined>>
 
 export function readProcessorConfig(flags: ProcessorFlags, env: Env): ProcessorConfig {
+  const values = readEnvironment(processorTable, env)
   return {
     specPath: flags.specPath,
     identity: { namespace: flags.namespace, name: flags.name },
     isBounded: flags.bounded === true,
-    metricsPort: port(flags.metricsPort ?? '9090'),
+    metricsPort: parsePort(flags.metricsPort ?? '9090'),
     checkpointFile: flags.checkpointFile,
-    kubeconfig: env['KUBECONFIG'],
-    allowLoopback: env['PROCESSOR_ALLOW_LOOPBACK'] === 'true',
-    logLevel: level(env['PROCESSOR_LOG_LEVEL'] ?? env['LOG_LEVEL'] ?? 'info'),
-    pod: env['POD_NAME'] ?? hostname(),
-    settings: settingsFrom(env),
+    kubeconfig: values.KUBECONFIG ?? undefined,
+    allowLoopback: values.PROCESSOR_ALLOW_LOOPBACK,
+    logLevel: values.PROCESSOR_LOG_LEVEL ?? values.LOG_LEVEL,
+    pod: values.POD_NAME ?? hostname(),
+    settings: {
+      ...defaultSettings,
+      sinkRetriesMax: values.PROCESSOR_SINK_ERROR_MAX_RETRIES,
+      progressTimeoutMs: values.PROCESSOR_PROGRESS_TIMEOUT_SECONDS * 1000,
+      blockedEveryMs: values.PROCESSOR_BLOCKED_RETRY_SECONDS * 1000,
+      blockedAfterMs: values.PROCESSOR_BLOCKED_AFTER_SECONDS * 1000,
+      stalledAfterMs: values.PROCESSOR_STALLED_AFTER_SECONDS * 1000,
+      commitEveryMs: values.PROCESSOR_COMMIT_SECONDS * 1000,
+      drainMs: values.PROCESSOR_DRAIN_SECONDS * 1000,
+      lagEveryMs: values.PROCESSOR_LAG_SECONDS * 1000,
+    },
   }
 }
 
-function settingsFrom(env: Env): FlowSettings {
-  const seconds = (name: string, fallbackMs: number): number => number(env, name, fallbackMs / 1000) * 1000
-  return {
-    ...defaultSettings,
-    sinkRetriesMax: number(env, 'PROCESSOR_SINK_ERROR_MAX_RETRIES', defaultSettings.sinkRetriesMax),
-    progressTimeoutMs: seconds('PROCESSOR_PROGRESS_TIMEOUT_SECONDS', defaultSettings.progressTimeoutMs),
-    blockedEveryMs: seconds('PROCESSOR_BLOCKED_RETRY_SECONDS', defaultSettings.blockedEveryMs),
-    blockedAfterMs: seconds('PROCESSOR_BLOCKED_AFTER_SECONDS', defaultSettings.blockedAfterMs),
-    commitEveryMs: seconds('PROCESSOR_COMMIT_SECONDS', defaultSettings.commitEveryMs),
-    drainMs: seconds('PROCESSOR_DRAIN_SECONDS', defaultSettings.drainMs),
-    lagEveryMs: seconds('PROCESSOR_LAG_SECONDS', defaultSettings.lagEveryMs),
-  }
+/** Environment variables of the processor; the operator sets them. */
+export const processorTable = {
+  PROCESSOR_SINK_ERROR_MAX_RETRIES: setting(count, defaultSettings.sinkRetriesMax, {
+    description: 'Number of times that a failed write to a sink is retried before the flow fails. 0: no limit.',
+    unit: 'retries',
+  }),
+  PROCESSOR_PROGRESS_TIMEOUT_SECONDS: setting(seconds, defaultSettings.progressTimeoutMs / 1000, {
+    description: 'Time after which the liveness probe fails if messages are in flight and no stage has made an attempt.',
+  }),
+  PROCESSOR_BLOCKED_RETRY_SECONDS: setting(seconds, defaultSettings.blockedEveryMs / 1000, {
+    description: 'Pause between two attempts of a rejected message that blocks the flow.',
+  }),
+  PROCESSOR_BLOCKED_AFTER_SECONDS: setting(seconds, defaultSettings.blockedAfterMs / 1000, {
+    description: 'Time after which a sink that rejects the credentials or the request counts as blocked.',
+  }),
+  PROCESSOR_STALLED_AFTER_SECONDS: setting(seconds, defaultSettings.stalledAfterMs / 1000, {
+    description: 'Time without a written record, while input is waiting, after which the flow is reported as stalled.',
+  }),
+  PROCESSOR_COMMIT_SECONDS: setting(seconds, defaultSettings.commitEveryMs / 1000, {
+    description: 'Interval between two commits of the position to the source.',
+  }),
+  PROCESSOR_DRAIN_SECONDS: setting(seconds, defaultSettings.drainMs / 1000, {
+    description: 'Time limit for writing in-flight messages after a signal to stop.',
+  }),
+  PROCESSOR_LAG_SECONDS: setting(seconds, defaultSettings.lagEveryMs / 1000, {
+    description: 'Interval between two measurements of the lag behind the source.',
+  }),
+  PROCESSOR_ALLOW_LOOPBACK: setting(z.boolean(), false, {
+    description: 'Allows connections to loopback addresses, for tests and trials.',
+  }),
+  PROCESSOR_LOG_LEVEL: optional(logLevel, {
+    description: 'Lowest level of log lines that are written: trace, debug, info, warn or error. Overrides LOG_LEVEL.',
+  }),
+  LOG_LEVEL: setting(logLevel, 'info', { description: 'Lowest level of log lines if PROCESSOR_LOG_LEVEL is not set.' }),
+  POD_NAME: optional(z.string(), { description: 'Name of the pod in status reports; without it, the host name.' }),
+  KUBECONFIG: optional(z.string(), { description: 'Path of a kubeconfig file, for a processor outside a cluster.' }),
 }
 
-function number(env: Env, name: string, fallback: number): number {
-  const text = env[name]
-  if (text === undefined || text.trim() === '') return fallback
+function parsePort(text: string): number {
   const value = Number(text)
-  if (!Number.isFinite(value) || value < 0) throw new BadStart(`${name}: "${text}" is not a number of 0 or more`)
+  if (!Number.isInteger(value) || value < 0 || value > 65_535) throw new InvalidStart(`--metrics-port: "${text}" is not a port`)
   return value
-}
-
-function port(text: string): number {
-  const value = Number(text)
-  if (!Number.isInteger(value) || value < 0 || value > 65_535) throw new BadStart(`--metrics-port: "${text}" is not a port`)
-  return value
-}
-
-function level(text: string): LogLevel {
-  const found = logLevels.find((one) => one === text.toLowerCase())
-  if (found === undefined) throw new BadStart(`LOG_LEVEL: "${text}" is not known; use one of: ${logLevels.join(', ')}`)
-  return found
 }

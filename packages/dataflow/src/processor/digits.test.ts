@@ -1,11 +1,13 @@
 // Numbers that a double cannot hold, through every transform and into every sink of this build.
-import { emptyDatabase } from '@brokkr/testing/postgres.ts'
+import { clickhouseDatabase } from '@brokkr/testing/servers/clickhouse.ts'
+import { emptyDatabase } from '@brokkr/testing/servers/postgres.ts'
+import { trinoSchema } from '@brokkr/testing/servers/trino.ts'
 import { expect, test } from 'vitest'
-import { sinkConnectors } from './connectors/index.ts'
-import { fill, makeTopic } from './connectors/test-parts/kafka-topics.ts'
+import { sinkConnectors } from '../connectors/index.ts'
+import { fill, makeTopic } from '../connectors/test-parts/kafka-topics.ts'
+import type { transforms } from '../transforms/index.ts'
 import { kafkaSetup, valuesOf } from './test-parts/kafka-setup.ts'
 import { startFlow } from './test-parts/real-flow.ts'
-import type { transforms } from './transforms/index.ts'
 
 const digits = '"n":9007199254740993,"d":0.12345678901234567890'
 const around = `${digits},"name":"x","list":[1],"at":"2026-01-01T00:00:00Z","inner":{${digits}}`
@@ -49,6 +51,16 @@ interface Place {
   readonly read: () => Promise<string[]>
 }
 const places: { [type: string]: () => Promise<Place> } = {
+  clickhouse: async () => {
+    const database = await clickhouseDatabase()
+    const sink = (table: string) => ({
+      type: 'clickhouse',
+      config: { connectionString: database.url, table, rawMode: true, autoCreateTable: true },
+    })
+    const text = 'select data as text from main_target union all select data from routed_target'
+    const read = async () => (await database.rows<{ text: string }>(text)).map((row) => row.text)
+    return { sinks: [sink('main_target'), sink('routed_target')], read }
+  },
   kafka: async () => {
     const { kafkaSink } = await kafkaSetup()
     const topics = [await makeTopic(), await makeTopic()] as const
@@ -64,6 +76,14 @@ const places: { [type: string]: () => Promise<Place> } = {
     })
     const text = 'select data::text as text from main_target union all select data::text from routed_target'
     const read = async () => (await client.query<{ text: string }>(text)).rows.map((row) => row.text.replaceAll(' ', ''))
+    return { sinks: [sink('main_target'), sink('routed_target')], read }
+  },
+  trino: async () => {
+    const trino = await trinoSchema()
+    const place = { serverURL: trino.url, catalog: trino.catalog, schema: trino.schema }
+    const sink = (table: string) => ({ type: 'trino', config: { ...place, table, rawMode: true, autoCreateTable: true } })
+    const text = 'select cast(data as varchar) from main_target union all select cast(data as varchar) from routed_target'
+    const read = async () => (await trino.run(text)).map(([data]) => String(data))
     return { sinks: [sink('main_target'), sink('routed_target')], read }
   },
 }

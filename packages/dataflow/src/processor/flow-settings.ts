@@ -1,26 +1,28 @@
-// Times and bounds of the processor that are no part of a flow's spec. All of them are settings, so that a test can make them small.
-import { connectRetry, type RetryPolicy, sinkRetry } from './retry.ts'
+// Times and limits of the processor that are not part of a flow's spec. Tests use small values.
+import { connectRetry, type RetryPolicy, sinkRetry } from './pipeline/retry.ts'
 
 export interface FlowSettings {
   readonly sinkRetry: RetryPolicy
   readonly connectRetry: RetryPolicy
-  /** 0: for ever. */
+  /** 0: no limit. */
   readonly sinkRetriesMax: number
   readonly flushMs: number
-  /** From the signal to stop until what waits must be written. */
+  /** From the stop signal until queued records must be written. */
   readonly drainMs: number
   readonly saveMs: number
   readonly commitEveryMs: number
   readonly commitMessages: number
-  /** A guilty message without a way out is tried again this often. */
+  /** Pause between two attempts of a message that blocks the flow. */
   readonly blockedEveryMs: number
-  /** A sink that refuses us counts as blocked after this. */
+  /** A connector that rejects the flow for this long blocks it. */
   readonly blockedAfterMs: number
-  /** How long open messages may take when their partition is given back. */
+  /** Time for in-flight messages of a revoked partition. */
   readonly revokeMs: number
   readonly lagEveryMs: number
-  /** Work is open and no stage has tried anything for so long: not alive. */
+  /** Messages are in flight and no stage made an attempt for this long: not alive. */
   readonly progressTimeoutMs: number
+  /** Input waits and no record was written for this long: stalled. */
+  readonly stalledAfterMs: number
   readonly positionsMax: number
 }
 
@@ -38,5 +40,6 @@ export const defaultSettings: FlowSettings = {
   revokeMs: 10_000,
   lagEveryMs: 10_000,
   progressTimeoutMs: 600_000,
+  stalledAfterMs: 120_000,
   positionsMax: 1_000_000,
 }

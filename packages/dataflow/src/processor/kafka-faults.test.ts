@@ -1,8 +1,8 @@
 // Flows on a real Kafka whose sinks refuse or are missing: routes, the errors sink, letters as notices, figures.
-import { uniqueName } from '@brokkr/testing/kafka.ts'
+import { uniqueName } from '@brokkr/testing/servers/kafka.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { expect, test } from 'vitest'
-import { committed, fill, withAdmin } from './connectors/test-parts/kafka-topics.ts'
+import { committed, fill, withAdmin } from '../connectors/test-parts/kafka-topics.ts'
 import { createTopic, kafkaSetup, lettersOf, limitTopic, valuesOf } from './test-parts/kafka-setup.ts'
 import { startFlow } from './test-parts/real-flow.ts'
 
@@ -23,7 +23,7 @@ async function setupRoutes() {
 const routed = (to: string, count: number) =>
   Array.from({ length: count }, (_, n) => ({ value: JSON.stringify({ to, n, pad: 'x'.repeat(2000) }) }))
 
-test('[D70] a route that is down lets the others run until the budget is spent, or gives its records up', async () => {
+test('[D70] a failing route leaves the others running until the budget is spent', async () => {
   const { broker, from, a, b, group, source, sink, deleteA, routesWith } = await setupRoutes()
   const spec = { source, sink, maxInFlightBytes: '1Mi' }
   const flow = startFlow({ ...spec, transformations: [{ type: 'router', config: { routes: routesWith({}) } }] })
@@ -61,7 +61,7 @@ test('[D70] a route that is down lets the others run until the budget is spent, 
   await other.stop()
 })
 
-test('[D71] while the errors sink is away nothing behind the letter is committed', async () => {
+test('[D71] no position after a dead letter is committed while the errors sink is unavailable', async () => {
   const { broker, from, to, dead, group, source, sink, errors } = await kafkaSetup()
   const flow = startFlow({ source, sink, errors, transformations: [{ type: 'cast', config: { spec: { n: 'int64' } } }] })
   await waitFor('the flow to read', () => flow.pipeline.isReady, limits)
@@ -76,7 +76,7 @@ test('[D71] while the errors sink is away nothing behind the letter is committed
   await flow.stop()
 })
 
-test('[D78] never keeps the prefix at the guilty record; afterMainSinkSuccess writes one letter and then the record', async () => {
+test('[D78] ackPolicy never stops the prefix; afterMainSinkSuccess writes letter, then record', async () => {
   const { broker, from, to, dead, group, source, kafkaSink, errors } = await kafkaSetup()
   await limitTopic(broker, to, 500)
   await fill(from, [{ value: '{"n":0}' }, large(1), { value: '{"n":2}' }])
@@ -110,7 +110,7 @@ test('[D78] never keeps the prefix at the guilty record; afterMainSinkSuccess wr
   await notice.stop()
 })
 
-test('[D82] a record is counted as sent when it is acknowledged, and its latency includes the wait', async () => {
+test('[D82] a record counts as sent when acknowledged; its latency includes the queue time', async () => {
   const { broker, from, to, source, sink } = await kafkaSetup()
   const flow = startFlow({ source, sink })
   await waitFor('the flow to read', () => flow.pipeline.isReady, limits)
@@ -126,5 +126,24 @@ test('[D82] a record is counted as sent when it is acknowledged, and its latency
   expect(await figure(/dataflow_task_end_to_end_latency_seconds_count\{[^}]*\} (\d+)/)).toBe(1)
   // Three tries with waits of 50, 100 and 200 ms lie before it.
   expect(await figure(/dataflow_task_end_to_end_latency_seconds_sum\{[^}]*\} ([\d.]+)/)).toBeGreaterThan(0.25)
+  await flow.stop()
+})
+
+test('a message split between a transactional sink and a plain one reaches both', async () => {
+  const { from, to, a, group, source, kafkaSink, routesWith } = await setupRoutes()
+  const [route] = routesWith({})
+  const transformations = [
+    { type: 'flatten', config: { field: 'rows' } },
+    { type: 'router', config: { routes: [route] } },
+  ]
+  const flow = startFlow({ source, sink: kafkaSink(to, { exactlyOnce: 'required' }), transformations })
+  const rows = (n: number) => ({ value: JSON.stringify({ n, rows: [{ to: 'main' }, { to: 'a' }] }) })
+  await fill(from, [rows(0), rows(1), rows(2)])
+  await waitFor('everything to be committed', async () => (await committed(group, from))[0] === 3, {
+    ...limits,
+    onTimeout: () => JSON.stringify(flow.progress()),
+  })
+  expect((await valuesOf(to)).map((value) => JSON.parse(value!))).toEqual([0, 1, 2].map((n) => ({ n, to: 'main' })))
+  expect((await valuesOf(a)).map((value) => JSON.parse(value!))).toEqual([0, 1, 2].map((n) => ({ n, to: 'a' })))
   await flow.stop()
 })

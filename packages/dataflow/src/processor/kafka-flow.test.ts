@@ -1,8 +1,8 @@
 // Flows from Kafka to Kafka on a real server: endings, commits, letters, holds.
-import { uniqueName } from '@brokkr/testing/kafka.ts'
+import { uniqueName } from '@brokkr/testing/servers/kafka.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { expect, test } from 'vitest'
-import { committed, fill } from './connectors/test-parts/kafka-topics.ts'
+import { committed, fill } from '../connectors/test-parts/kafka-topics.ts'
 import { createTopic, kafkaSetup, lettersOf, limitTopic, valuesOf } from './test-parts/kafka-setup.ts'
 import { startFlow } from './test-parts/real-flow.ts'
 
@@ -21,7 +21,7 @@ test('[D1] a filtered message is dropped with its reason and committed', async (
   expect(flow.progress()).toMatchObject({ processedCount: 2, droppedCount: 1, writtenCount: 1 })
 })
 
-test('[D19] a payload that cannot be masked is left out of its letter, and passes where that was asked', async () => {
+test('[D19] a payload that cannot be masked is omitted from its dead letter, or passes', async () => {
   const { from, to, dead, source, sink, errors } = await kafkaSetup()
   await fill(from, [{ value: '{"password":"hunter2' }])
   const mask = step('mask', { fields: ['password'] })
@@ -62,7 +62,7 @@ test('[D40] a value that does not convert is named by path and type, never by it
   expect(shown).not.toMatch(/secretword|9223372036854775808/)
 })
 
-test('[D46] a message of which two of three records are written ends written, once', async () => {
+test('[D46] a message with two of three records written has the outcome written', async () => {
   const { from, to, group, source, sink } = await kafkaSetup()
   await fill(from, [{ value: '{"orderId":1,"items":[{"itemNo":1,"keep":true},{"itemNo":2,"keep":false},{"itemNo":3,"keep":true}]}' }])
   const transformations = [step('flatten', { field: 'items' }), step('filter', { condition: 'keep' }), { type: 'snakeCase' }]
@@ -94,7 +94,7 @@ test('[D60] endings behind a record that waits for its batch are not committed',
   expect(await committed(group, from)).toEqual({ 0: 10 })
 })
 
-test('[D61] a message with two records is open until both are acknowledged, and ends once', async () => {
+test('[D61] a message with two records is in flight until both are acknowledged', async () => {
   const { broker, from, to, group, source, sink, kafkaSink } = await kafkaSetup()
   const narrow = uniqueName('narrow')
   await createTopic(broker, narrow)
@@ -129,7 +129,7 @@ test('[D62] four workers write twenty messages in the order in which they were r
   expect(await valuesOf(to)).toEqual(values.map((_, n) => JSON.stringify({ n })))
 })
 
-test('[D65] the letter of a failed transform is acknowledged before its message is committed', async () => {
+test('[D65] a dead letter is acknowledged before its message is committed', async () => {
   const { from, to, dead, group, source, sink, errors } = await kafkaSetup()
   await fill(from, [{ value: '{"n":1}' }, { value: '{"n":"x"}' }, { value: '{"n":3}' }, { value: '{"n":0}' }])
   const transformations = [step('cast', { spec: { n: 'int64' } }), step('filter', { condition: 'n' })]
@@ -150,7 +150,7 @@ test('[D65] the letter of a failed transform is acknowledged before its message 
   })
 })
 
-test('[D66] without an errors sink the message holds the flow; only its own position skips it', async () => {
+test('[D66] without an errors sink a message blocks the flow until its position is skipped', async () => {
   const { from, to, group, source, sink } = await kafkaSetup()
   await fill(from, [{ value: '{"n":1}' }, { value: '{"n":"x"}' }, { value: '{"n":3}' }])
   const spec = { source, sink, transformations: [step('cast', { spec: { n: 'int64' } })] }
@@ -175,7 +175,7 @@ test('[D66] without an errors sink the message holds the flow; only its own posi
   expect(await right.metrics()).toMatch(/dataflow_messages_dropped_total\{[^}]*reason="skipped"[^}]*\} 1/)
 })
 
-test('[D77] a message that is too large is a letter; the thousand-and-first guilty one in a row holds the flow', async () => {
+test('[D77] a too large message is dead-lettered; the 1001st consecutive failure blocks the flow', async () => {
   const { from, to, dead, group, source, sink, errors } = await kafkaSetup()
   await fill(from, [{ value: JSON.stringify({ n: 1, pad: 'x'.repeat(5000) }) }, { value: '{"n":2}' }])
   await fill(

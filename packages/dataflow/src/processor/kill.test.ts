@@ -1,11 +1,12 @@
 // The processor as a process, killed without warning: nothing is lost, and nothing is written twice where that is promised.
-import { emptyDatabase } from '@brokkr/testing/postgres.ts'
-import { askServers } from '@brokkr/testing/servers-client.ts'
+
+import { callServers } from '@brokkr/testing/servers/owner/client.ts'
+import { emptyDatabase } from '@brokkr/testing/servers/postgres.ts'
 import { size } from '@brokkr/testing/sizes.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import type pg from 'pg'
 import { expect, test } from 'vitest'
-import { committed, drain, fill } from './connectors/test-parts/kafka-topics.ts'
+import { committed, drain, fill } from '../connectors/test-parts/kafka-topics.ts'
 import { kafkaSetup } from './test-parts/kafka-setup.ts'
 import { type RealProcessor, startProcessor } from './test-parts/real-flow.ts'
 
@@ -52,7 +53,7 @@ test.each([
   ['at least once', { exactlyOnce: 'off' }, 'create table target (id int, pad text)'],
   ['upserts', { exactlyOnce: 'off', upsertMode: true }, 'create table target (id int primary key, pad text)'],
 ] as const)(
-  '[D64] killed between the commit of the sink and that of the source, rows are there as promised: %s',
+  '[D64] a kill between sink commit and source commit keeps the guarantee: %s',
   async (name, config, table) => {
     const { from, group, source } = await kafkaSetup({ partitions: 3 })
     const database = await emptyDatabase()
@@ -68,7 +69,7 @@ test.each([
       source,
       sink: { type: 'postgresql', config: { connectionString: database.url, table: 'target', batchSize: 50, ...config } },
     }
-    const folder = await askServers('loan.folder', { kind: 'plain' })
+    const folder = await callServers('loan.folder', { kind: 'plain' })
     // The source is told nothing before the end: every kill lies between the two commits.
     const env = { PROCESSOR_COMMIT_SECONDS: '3600' }
     const start = () => startProcessor(spec, { folder, env })
@@ -96,12 +97,12 @@ test.each([
 )
 
 test(
-  '[D89] kafka to kafka in transactions: killed again and again, a reader of committed data sees each message once',
+  '[D89] a repeatedly killed transactional flow writes each message once',
   async () => {
     const { from, to, group, source, kafkaSink } = await kafkaSetup({ partitions: 3 })
     await fillAll(from, messages)
     const spec = { source, sink: kafkaSink(to, { exactlyOnce: 'required', batchSize: 500 }), transformations: [{ type: 'timestamp' }] }
-    const folder = await askServers('loan.folder', { kind: 'plain' })
+    const folder = await callServers('loan.folder', { kind: 'plain' })
     const progress = async () => Object.values(await committed(group, from)).reduce((sum, offset) => sum + offset, 0)
     const start = () => startProcessor(spec, { folder })
     await killed(start, { times: kills, progress, step: Math.floor(messages / (kills + 4)), all: messages })

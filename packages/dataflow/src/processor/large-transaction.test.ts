@@ -1,9 +1,9 @@
 // One transaction of many rows from a slot to a topic: every row arrives.
-import { privatePostgres } from '@brokkr/testing/postgres.ts'
+import { privatePostgres } from '@brokkr/testing/servers/postgres.ts'
 import { size } from '@brokkr/testing/sizes.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { expect, test } from 'vitest'
-import { drain } from './connectors/test-parts/kafka-topics.ts'
+import { drain } from '../connectors/test-parts/kafka-topics.ts'
 import { kafkaSetup } from './test-parts/kafka-setup.ts'
 import { startFlow } from './test-parts/real-flow.ts'
 

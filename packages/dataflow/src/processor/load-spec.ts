@@ -1,43 +1,46 @@
-// From the text a processor is given to the flow it runs: read, judged by the same rules as at admission, hashed.
+// Loads the spec file of a processor: parses it, validates it by the rules of admission, and hashes it.
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { normalise } from '@brokkr/contract/dataflow/normalise.ts'
-import { printProblem } from '@brokkr/contract/dataflow/problem.ts'
+import { printProblem } from '@brokkr/contract/dataflow/fields/problem.ts'
+import { re2 } from '@brokkr/contract/dataflow/language/re2.ts'
 import { ProcessorSpec } from '@brokkr/contract/dataflow/processor-spec.ts'
-import { re2 } from '@brokkr/contract/dataflow/re2.ts'
-import type { Flow } from '@brokkr/contract/dataflow/types.ts'
-import { BadStart } from './config.ts'
+import { normalize } from '@brokkr/contract/dataflow/spec/normalize.ts'
+import type { Flow } from '@brokkr/contract/dataflow/spec/types.ts'
+import { InvalidStart } from './config.ts'
 
 export interface LoadedSpec {
   readonly flow: Flow
   readonly specHash: string
-  readonly orders: ProcessorSpec
+  readonly processorSpec: ProcessorSpec
 }
 
-const bytesMax = 4 << 20
+const maxBytes = 4 << 20
 
 export async function loadSpec(path: string, identity: { readonly namespace: string; readonly name: string }): Promise<LoadedSpec> {
   const text = await readFile(path, 'utf8').catch((cause: NodeJS.ErrnoException) => {
-    throw new BadStart(`the spec ${path} cannot be read: ${cause.code}`, { cause })
+    throw new InvalidStart(`cannot read the spec ${path}: ${cause.code}; check --spec-path`, { cause })
   })
-  if (text.length > bytesMax) throw new BadStart(`the spec ${path} is larger than ${bytesMax} bytes`)
-  const orders = ordersOf(text, path)
-  const { flow, problems } = normalise(orders.spec, { kind: orders.kind, patterns: re2, ...identity })
-  if (flow === undefined) throw new BadStart(`the spec ${path} is invalid:\n${problems.map((one) => `  ${printProblem(one)}`).join('\n')}`)
+  if (text.length > maxBytes) throw new InvalidStart(`the spec ${path} is larger than ${maxBytes} bytes`)
+  const processorSpec = parseProcessorSpec(text, path)
+  const { flow, problems } = normalize(processorSpec.spec, { kind: processorSpec.kind, patterns: re2, ...identity })
+  if (flow === undefined)
+    throw new InvalidStart(`the spec ${path} is invalid:\n${problems.map((problem) => `  ${printProblem(problem)}`).join('\n')}`)
   const [unresolved] = flow.secrets
   if (unresolved !== undefined)
-    throw new BadStart(`${unresolved.path} names secret ${unresolved.ref.name}: the operator resolves secrets before it hands a spec over`)
-  return { flow, specHash: createHash('sha256').update(text).digest('hex').slice(0, 16), orders }
+    throw new InvalidStart(
+      `${unresolved.path} names secret ${unresolved.ref.name}: start the processor with a spec whose secrets the operator has resolved`,
+    )
+  return { flow, specHash: createHash('sha256').update(text).digest('hex').slice(0, 16), processorSpec }
 }
 
-/** The operator's form, a whole object, or a bare spec. */
-function ordersOf(text: string, path: string): ProcessorSpec {
+/** Accepts the form that the operator writes, a whole object, or a bare spec. */
+function parseProcessorSpec(text: string, path: string): ProcessorSpec {
   try {
     const json = JSON.parse(text) as unknown
     const isBare = typeof json === 'object' && json !== null && 'source' in json
     return ProcessorSpec.parse(isBare ? { spec: json } : json)
   } catch (cause) {
-    // No part of the text: it holds secrets.
-    throw new BadStart(`the spec ${path} is no JSON object with a spec`, { cause: cause instanceof SyntaxError ? undefined : cause })
+    // The error does not quote the text, because it contains secrets.
+    throw new InvalidStart(`the spec ${path} is not a JSON object with a spec`, { cause: cause instanceof SyntaxError ? undefined : cause })
   }
 }

@@ -1,33 +1,34 @@
-// The processor as a program: spec → checkpoint → probes → pipeline. Composition only. Exit codes: 0 ended, 1 failed, 2 bad spec, 3 fenced.
+// Composition root of the processor: spec → checkpoint → probes → pipeline. Exit codes: 0 ended, 1 failed, 2 invalid start, 3 fenced.
 import { randomUUID } from 'node:crypto'
-import { openKube } from '@brokkr/kube/client.ts'
-import { loadInCluster } from '@brokkr/kube/in-cluster.ts'
-import { loadKubeconfig } from '@brokkr/kube/kubeconfig.ts'
+import { UnreadableCheckpoint } from '@brokkr/contract/dataflow/checkpoint.ts'
+import type { FlowKind } from '@brokkr/contract/dataflow/spec/types.ts'
+import { loadInCluster, loadKubeconfig, openKube } from '@brokkr/kube'
 import { systemClock } from '@brokkr/runtime/clock.ts'
+import { wrongConfigurationExitCode } from '@brokkr/runtime/config/config-error.ts'
 import { errorText, toError } from '@brokkr/runtime/errors.ts'
-import type { Log } from '@brokkr/runtime/log.ts'
-import { createMetrics } from '@brokkr/runtime/metrics.ts'
+import type { Log } from '@brokkr/runtime/logging/log.ts'
+import { createMetrics } from '@brokkr/runtime/metrics/metrics.ts'
 import { checkStart } from '@brokkr/runtime/start-checks.ts'
+import { openSink, openSource } from '../connectors/open-connectors.ts'
 import { version } from '../version.ts'
-import { FlowCheckpoint } from './checkpoint.ts'
-import { checkpointConfigMap } from './checkpoint-config-map.ts'
-import { checkpointFile } from './checkpoint-file.ts'
-import type { CheckpointStore } from './checkpoint-store.ts'
-import { BadStart, type ProcessorConfig, type ProcessorFlags, readProcessorConfig } from './config.ts'
-import { startHealth } from './health.ts'
+import { FlowCheckpoint } from './checkpoint/checkpoint.ts'
+import type { CheckpointStore } from './checkpoint/checkpoint-store.ts'
+import { createConfigMapStore } from './checkpoint/config-map-store.ts'
+import { createFileStore } from './checkpoint/file-store.ts'
+import { InvalidStart, isWrongConfiguration, type ProcessorConfig, type ProcessorFlags, readProcessorConfig } from './config.ts'
 import { type LoadedSpec, loadSpec } from './load-spec.ts'
-import { flowMetrics } from './metrics.ts'
-import { openSink, openSource } from './open-connectors.ts'
-import { openLog } from './open-log.ts'
-import { Pipeline } from './pipeline.ts'
-import type { FlowEnd } from './pipeline-options.ts'
-import { connectRetry, retryDelayMs } from './retry.ts'
+import { createFlowLog } from './open-log.ts'
+import { Pipeline } from './pipeline/pipeline.ts'
+import type { FlowEnd } from './pipeline/pipeline-options.ts'
+import { connectRetry, retryDelayMs } from './pipeline/retry.ts'
 import { createRedact } from './secret-values.ts'
+import { createFlowMetrics } from './status/flow-metrics.ts'
+import { startHealth } from './status/health.ts'
 
 export type { ProcessorFlags } from './config.ts'
-export { type ReplayFlags, runReplay } from './replay-main.ts'
+export { type ReplayFlags, runReplay } from './replay/replay-main.ts'
 
-/** `brokkr dataflow processor`: runs until the source ends, a signal comes or it must not go on. */
+/** `brokkr dataflow processor`: runs until the source ends, a signal stops it, or the flow fails. */
 export async function runProcessor(options: { readonly flags: ProcessorFlags; readonly env: NodeJS.ProcessEnv }): Promise<void> {
   checkStart()
   try {
@@ -37,103 +38,96 @@ export async function runProcessor(options: { readonly flags: ProcessorFlags; re
     process.exit(exitCode)
   } catch (error) {
     process.stderr.write(`brokkr dataflow processor did not start: ${errorText(error)}\n`)
-    process.exit(error instanceof BadStart ? 2 : 1)
+    process.exit(isWrongConfiguration(error) ? wrongConfigurationExitCode : 1)
   }
 }
 
 async function runFlow(config: ProcessorConfig, spec: LoadedSpec, env: NodeJS.ProcessEnv): Promise<FlowEnd> {
-  const { flow, orders, specHash } = spec
-  const redact = createRedact(flow, orders.secretPlaces)
-  const log = openLog(config, redact)
-  const stopping = new AbortController()
+  const { flow, processorSpec, specHash } = spec
+  const redact = createRedact(flow, processorSpec.secretPlaces)
+  const log = createFlowLog(config, redact)
   const metrics = createMetrics({ processMetrics: true })
-  const store = flow.checkpointPersistence ? await openStore(config, env) : undefined
-  const checkpoint =
-    store === undefined
-      ? undefined
-      : new FlowCheckpoint(store, {
-          pod: config.pod,
-          uid: randomUUID(),
-          sourceType: flow.source.type,
-          isShared: flow.source.type === 'kafka' && flow.replicas > 1,
-        })
-  let pipeline: Pipeline | undefined
+  const checkpoint = await openCheckpoint(config, spec, env)
   const health = await startHealth(
+    { clock: systemClock, log, metrics },
+    { host: '0.0.0.0', port: config.metricsPort, pod: config.pod, version },
+  )
+  log.info('processor started', { port: health.port, version, spec_hash: specHash, bounded: config.isBounded })
+  const stopping = stopOnSignals(log)
+  try {
+    if (checkpoint !== undefined) await takeOverCheckpoint(checkpoint, log, stopping, processorSpec.oneShots.resetId)
+  } catch (error) {
+    if (stopping.aborted) return { exitCode: 0, reason: 'asked to stop' }
+    throw error
+  }
+  const { identity, isBounded, allowLoopback, settings } = config
+  const pipeline = new Pipeline(
     {
       clock: systemClock,
       log,
-      metrics,
-      notReady: () => (pipeline?.isReady === true ? null : 'the flow is starting or stopping'),
-      notAlive: () => pipeline?.notAlive ?? null,
-      progress: () => {
-        if (pipeline === undefined) throw new Error('the flow is starting')
-        return pipeline.progress({ pod: config.pod, version })
-      },
+      metrics: createFlowMetrics(metrics, identity),
+      checkpoint,
+      redact,
+      openSource: (context) => openSource(flow.source, context),
+      openSink: ({ spec: sink }, context) => openSink(sink, context),
     },
-    { host: '0.0.0.0', port: config.metricsPort },
+    { flow, identity, specHash, oneShots: processorSpec.oneShots, isBounded, allowLoopback, settings },
   )
-  log.info('processor started', { port: health.port, version, spec_hash: specHash, bounded: config.isBounded })
+  health.observe(pipeline)
+  metrics.beforeScrape(() => pipeline.report.updateGauges())
+  stopping.addEventListener('abort', () => pipeline.stop())
+  if (stopping.aborted) pipeline.stop()
+  const end = await pipeline.run()
+  log.info('processor ended', { exit_code: end.exitCode, reason: end.reason })
+  await health.close()
+  return end
+}
+
+/** The first signal starts an orderly end, the second one ends the process. */
+function stopOnSignals(log: Log): AbortSignal {
+  const stopping = new AbortController()
   const stop = (signal: NodeJS.Signals) => {
     if (stopping.signal.aborted) process.exit(1)
-    log.info('stopping', { signal })
+    log.info('processor stopping', { signal })
     stopping.abort(new Error(`stopped by ${signal}`))
-    pipeline?.stop()
   }
   process.on('SIGTERM', stop).on('SIGINT', stop)
   process.on('uncaughtException', (error) => {
     log.error('uncaught error', { error })
     process.exit(1)
   })
-  try {
-    if (checkpoint !== undefined) await takeCheckpoint(checkpoint, log, stopping.signal)
-  } catch (error) {
-    if (stopping.signal.aborted) return { exitCode: 0, reason: 'asked to stop' }
-    throw error
-  }
-  pipeline = new Pipeline(
-    {
-      clock: systemClock,
-      log,
-      metrics: flowMetrics(metrics, config.identity),
-      checkpoint,
-      redact,
-      openSource: (context) => openSource(flow.source, context),
-      openSink: ({ spec: sink }, context) => openSink(sink, context),
-    },
-    {
-      flow,
-      identity: config.identity,
-      specHash,
-      oneShots: orders.oneShots,
-      isBounded: config.isBounded,
-      allowLoopback: config.allowLoopback,
-      settings: config.settings,
-    },
-  )
-  metrics.beforeScrape(() => pipeline?.watch.scrape())
-  const end = await pipeline.run()
-  log.info('processor ends', { exit_code: end.exitCode, reason: end.reason })
-  await health.close()
-  return end
+  return stopping.signal
 }
 
-async function openStore(config: ProcessorConfig, env: NodeJS.ProcessEnv): Promise<CheckpointStore> {
-  if (config.checkpointFile !== undefined) return checkpointFile(config.checkpointFile)
+async function openCheckpoint(config: ProcessorConfig, { flow }: LoadedSpec, env: NodeJS.ProcessEnv): Promise<FlowCheckpoint | undefined> {
+  if (!flow.checkpointPersistence) return undefined
+  return new FlowCheckpoint(await openCheckpointStore(config, flow.kind, env), {
+    pod: config.pod,
+    uid: randomUUID(),
+    sourceType: flow.source.type,
+    isShared: flow.source.type === 'kafka' && flow.replicas > 1,
+  })
+}
+
+async function openCheckpointStore(config: ProcessorConfig, kind: FlowKind, env: NodeJS.ProcessEnv): Promise<CheckpointStore> {
+  if (config.checkpointFile !== undefined) return createFileStore(config.checkpointFile)
   const { kubeconfig: path, identity } = config
   const kubeConfig = path === undefined ? await loadInCluster({ env }) : await loadKubeconfig({ path, env })
   const kube = openKube(kubeConfig, { env, userAgent: `brokkr-dataflow-processor/${version}` })
-  return checkpointConfigMap(kube, { namespace: identity.namespace, name: `dataflow-${identity.name}-checkpoint` })
+  const prefix = kind === 'DataFlowCron' ? 'dataflowcron' : 'dataflow'
+  return createConfigMapStore(kube, { namespace: identity.namespace, name: `${prefix}-${identity.name}-checkpoint` })
 }
 
-/** An API server that is away is waited for: without the checkpoint nobody knows where to begin. */
-async function takeCheckpoint(checkpoint: FlowCheckpoint, log: Log, signal: AbortSignal): Promise<void> {
+/** Retries while the store is unavailable: the checkpoint holds the start position. An unreadable checkpoint ends the process. */
+async function takeOverCheckpoint(checkpoint: FlowCheckpoint, log: Log, signal: AbortSignal, resetId: string | undefined): Promise<void> {
   for (let failures = 0; ; failures += 1) {
     try {
-      await checkpoint.take(signal)
+      await checkpoint.takeOver(signal, resetId)
       return
     } catch (error) {
       signal.throwIfAborted()
-      log.warn('the checkpoint cannot be taken yet', { error: toError(error) })
+      if (error instanceof UnreadableCheckpoint) throw new InvalidStart(error.message, { cause: error })
+      log.warn('checkpoint unavailable', { error: toError(error) })
       await systemClock.sleep(retryDelayMs(connectRetry, failures), signal)
     }
   }

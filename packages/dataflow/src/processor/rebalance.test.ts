@@ -1,14 +1,14 @@
 // Several readers of one group: partitions move from one to the other under load, and a sink that keeps positions has every row once.
-import { emptyDatabase } from '@brokkr/testing/postgres.ts'
+import { emptyDatabase } from '@brokkr/testing/servers/postgres.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { expect, test } from 'vitest'
-import { committed, fill } from './connectors/test-parts/kafka-topics.ts'
+import { committed, fill } from '../connectors/test-parts/kafka-topics.ts'
 import { kafkaSetup } from './test-parts/kafka-setup.ts'
 import { startFlow } from './test-parts/real-flow.ts'
 
 const limits = { limitMs: 180_000 }
 
-test('a second reader joins and the first leaves under load: every row once, no commit beyond an unwritten one', async () => {
+test('a rebalance under load writes every row once and commits no unwritten row', async () => {
   const { from, group, source } = await kafkaSetup({ partitions: 4 })
   const database = await emptyDatabase()
   const client = await database.connect()

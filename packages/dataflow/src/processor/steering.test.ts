@@ -1,24 +1,22 @@
 // Taking a flow over, setting it back and looking at it without a trace, on real servers.
 
-import { re2 } from '@brokkr/contract/dataflow/re2.ts'
-import { validate } from '@brokkr/contract/dataflow/validate.ts'
-import { openKube } from '@brokkr/kube/client.ts'
-import { loadKubeconfig } from '@brokkr/kube/kubeconfig.ts'
-import { systemClock } from '@brokkr/runtime/clock.ts'
-import { silentLog } from '@brokkr/runtime/log.ts'
-import { uniqueName } from '@brokkr/testing/kafka.ts'
-import { cluster } from '@brokkr/testing/kube.ts'
-import { emptyDatabase, privatePostgres } from '@brokkr/testing/postgres.ts'
-import { askServers } from '@brokkr/testing/servers-client.ts'
+import { re2 } from '@brokkr/contract/dataflow/language/re2.ts'
+import { validate } from '@brokkr/contract/dataflow/spec/validate.ts'
+import { loadKubeconfig, openKube } from '@brokkr/kube'
+import { uniqueName } from '@brokkr/testing/servers/kafka.ts'
+import { cluster } from '@brokkr/testing/servers/kube.ts'
+import { callServers } from '@brokkr/testing/servers/owner/client.ts'
+import { emptyDatabase, privatePostgres } from '@brokkr/testing/servers/postgres.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { expect, test } from 'vitest'
 import { previewFlow } from '../commands.ts'
-import { FlowCheckpoint } from './checkpoint.ts'
-import { checkpointConfigMap } from './checkpoint-config-map.ts'
-import { checkpointFile } from './checkpoint-file.ts'
-import type { CheckpointStore } from './checkpoint-store.ts'
-import { committed, fill, withAdmin } from './connectors/test-parts/kafka-topics.ts'
-import { openSink } from './open-connectors.ts'
+import { openSink } from '../connectors/open-connectors.ts'
+import { sinkContext } from '../connectors/test-parts/contexts.ts'
+import { committed, fill, withAdmin } from '../connectors/test-parts/kafka-topics.ts'
+import { FlowCheckpoint } from './checkpoint/checkpoint.ts'
+import type { CheckpointStore } from './checkpoint/checkpoint-store.ts'
+import { createConfigMapStore } from './checkpoint/config-map-store.ts'
+import { createFileStore } from './checkpoint/file-store.ts'
 import { kafkaSetup, valuesOf } from './test-parts/kafka-setup.ts'
 import { type RealFlow, startFlow } from './test-parts/real-flow.ts'
 
@@ -32,11 +30,11 @@ async function configMapStore(): Promise<CheckpointStore> {
   const kube = openKube(await loadKubeconfig({ path: plane.kubeconfigPath, env: {} }))
   const place = { namespace, name: 'dataflow-flow-checkpoint' }
   await kube.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata: place })
-  return checkpointConfigMap(kube, place)
+  return createConfigMapStore(kube, place)
 }
 const checkpointOf = async (store: CheckpointStore, pod: string, sourceType: string): Promise<FlowCheckpoint> => {
   const checkpoint = new FlowCheckpoint(store, { pod, uid: uniqueName(pod), sourceType, isShared: false })
-  await checkpoint.take(signal)
+  await checkpoint.takeOver(signal)
   return checkpoint
 }
 
@@ -67,7 +65,7 @@ async function pollingSetup() {
 }
 
 test(
-  '[D74] whoever lost the checkpoint ends as fenced when it saves, and its batch is rolled back when it writes',
+  '[D74] a processor without the checkpoint is fenced on save and rolled back on write',
   async () => {
     const { client, spec, ids } = await pollingSetup()
     const store = await configMapStore()
@@ -91,22 +89,7 @@ test(
     const kept = await other.client.query<{ source: string }>('select source from brokkr_positions')
     const origin = kept.rows[0]!.source.replace(/\/[^/]*$/, '')
     const { flow } = validate({ kind: 'DataFlow', metadata: { name: 'flow', namespace: 'test' }, spec: other.spec }, re2)
-    const context = {
-      flow: { namespace: 'test', name: 'flow' },
-      clock: systemClock,
-      log: silentLog,
-      allowLoopback: true,
-      signal,
-      conflictsIgnored: () => {},
-    }
-    const sink = openSink(flow!.sink, {
-      ...context,
-      role: 'main',
-      positionKey: 'test/flow',
-      source: { origin, compare: () => 0 },
-      epoch: 2,
-      soleWriter: undefined,
-    })
+    const sink = openSink(flow!.sink, sinkContext({ signal, source: { origin, compare: () => 0 }, epoch: 2 }))
     await sink.connect()
     expect((await sink.highWater()).size).toBe(1)
     await other.client.query('insert into events (id) values (2)')
@@ -119,7 +102,7 @@ test(
 )
 
 test(
-  '[D76] a flow is set back once per order, sinks that keep positions included; a position before the slot is refused',
+  '[D76] a flow rewinds once per id; a position before the slot is rejected',
   async () => {
     const { from, group, source } = await kafkaSetup()
     const { client, connector, ids, spec: polling } = await pollingSetup()
@@ -180,9 +163,9 @@ test(
 )
 
 test(
-  'a reset reads from the start once per id, whatever the source and positions kept in sinks included',
+  'a reset reads from the start once per id, for every source and with sink positions',
   async () => {
-    const folder = await askServers('loan.folder', { kind: 'plain' })
+    const folder = await callServers('loan.folder', { kind: 'plain' })
     const { client, spec: polling, ids, connector } = await pollingSetup()
     await client.query(`insert into events (id) values (1), (2)`)
     const { from, source } = await kafkaSetup()
@@ -194,7 +177,7 @@ test(
     for (const { name, type, spec } of flows) {
       await client.query('truncate target')
       const run = async (resetId?: string) => {
-        const checkpoint = await checkpointOf(checkpointFile(`${folder}/${name}.json`), name, type)
+        const checkpoint = await checkpointOf(createFileStore(`${folder}/${name}.json`), name, type)
         const oneShots = resetId === undefined ? {} : { resetId }
         expect((await startFlow(spec, { name, isBounded: true, checkpoint, oneShots }).done).exitCode).toBe(0)
         return ids()
@@ -211,7 +194,7 @@ test(
 )
 
 test(
-  '[D80] a preview of live servers ends like production and leaves no trace',
+  "[D80] a preview of live servers has production's outcomes and no side effects",
   async () => {
     const { broker, from, source, dead } = await kafkaSetup()
     const { client, connector, ids } = await pollingSetup()

@@ -1,44 +1,71 @@
-// The Secret that hands a flow to its processor: the spec with its secrets resolved and its orders, and the salt of its hash. Pure.
+// Secret that passes a flow to its processor: the spec with resolved secrets, its one-shots, and the salt of its hash. Pure.
 import { createHmac } from 'node:crypto'
 import { OneShots, ProcessorSpec, processorSpecText } from '@brokkr/contract/dataflow/processor-spec.ts'
-import type { Flow } from '@brokkr/contract/dataflow/types.ts'
-import { textAt } from '@brokkr/kube/fields.ts'
-import type { KubeObject } from '@brokkr/kube/object.ts'
-import { labelsOf, ownerOf, secretName } from '../names.ts'
+import type { Flow } from '@brokkr/contract/dataflow/spec/types.ts'
+import { type KubeObject, textAt } from '@brokkr/kube'
+import { childMetadata, type Owner, secretName } from '../names.ts'
 
 export interface SpecSecret {
   readonly object: KubeObject
-  /** Tells one spec from another and nothing about what is in it. */
+  /** Salted hash of the spec: differs between specs and reveals nothing about their content. */
   readonly specHash: string
 }
 
-/** `flow` has its secrets resolved. The flag of a reset is not part of the text: its id is. */
-export function specSecret(owner: KubeObject, flow: Flow, parts: { readonly oneShots: OneShots; readonly salt: Buffer }): SpecSecret {
-  const { name, namespace } = owner.metadata
-  const text = processorSpecText({ ...flow, checkpointReset: undefined }, { kind: flow.kind, oneShots: parts.oneShots })
+export interface SecretParts {
+  readonly oneShots: OneShots
+  readonly salt: Buffer
+  /** Locations of the values that came from secrets. */
+  readonly secretPlaces: ProcessorSpec['secretPlaces']
+}
+
+/** `flow` has its secrets resolved. */
+export function specSecret(owner: Owner, flow: Flow, { oneShots, salt, secretPlaces }: SecretParts): SpecSecret {
+  const text = processorSpecText(forProcessor(flow), { kind: flow.kind, oneShots, secretPlaces })
   const object = {
     apiVersion: 'v1',
     kind: 'Secret',
-    metadata: { name: secretName(name), namespace: namespace ?? '', labels: labelsOf(name), ownerReferences: [ownerOf(owner)] },
+    metadata: childMetadata(owner, secretName(owner)),
     type: 'Opaque',
-    data: { 'spec.json': Buffer.from(text).toString('base64'), salt: parts.salt.toString('base64') },
+    data: { 'spec.json': Buffer.from(text).toString('base64'), salt: salt.toString('base64') },
   }
-  return { object, specHash: createHmac('sha256', parts.salt).update(text).digest('hex') }
+  return { object, specHash: createHmac('sha256', salt).update(text).digest('hex') }
 }
 
-/** What the Secret that is there says; nothing where there is none, or none that can be read. */
-export function readSpecSecret(secret: KubeObject | undefined): { oneShots: OneShots; salt: Buffer | undefined } {
+/** Without fields that only the operator reads: their changes do not roll the pod. A processor only distinguishes one replica from several. */
+const forProcessor = (flow: Flow): Flow => ({
+  ...flow,
+  checkpointReset: undefined,
+  maintenance: undefined,
+  processorImage: undefined,
+  processorVersion: undefined,
+  nodeSelector: undefined,
+  affinity: undefined,
+  tolerations: undefined,
+  imagePullSecrets: undefined,
+  replicas: Math.min(Math.max(flow.replicas, 1), 2),
+})
+
+export interface StoredSpec {
+  readonly oneShots: OneShots
+  readonly salt: Buffer | undefined
+  /** Undefined if the Secret is missing or unreadable. */
+  readonly spec: ProcessorSpec | undefined
+}
+
+/** Content of the existing Secret. */
+export function readSpecSecret(secret: KubeObject | undefined): StoredSpec {
   const decoded = (key: string): Buffer | undefined => {
     const text = textAt(secret, 'data', key)
     return text === undefined ? undefined : Buffer.from(text, 'base64')
   }
-  return { oneShots: ordersIn(decoded('spec.json')), salt: decoded('salt') }
+  const spec = parseSpec(decoded('spec.json'))
+  return { oneShots: spec?.oneShots ?? OneShots.parse({}), salt: decoded('salt'), spec }
 }
 
-function ordersIn(spec: Buffer | undefined): OneShots {
+function parseSpec(text: Buffer | undefined): ProcessorSpec | undefined {
   try {
-    return ProcessorSpec.parse(JSON.parse(String(spec))).oneShots
+    return ProcessorSpec.parse(JSON.parse(String(text)))
   } catch {
-    return OneShots.parse({})
+    return undefined
   }
 }

@@ -1,40 +1,39 @@
-// The chain of a replay: what a sink refused had passed the chain and goes straight back to that sink; what failed before runs through
-// all of it again.
-import { routesOf, type Transformation } from '@brokkr/contract/dataflow/types.ts'
-import type { Chain, Outcome } from '../chain.ts'
-import { type Message, withRoute, workingCopy } from '../message.ts'
-import { TransformError } from '../transform.ts'
-import { isOmitted, type Letter } from './letter.ts'
-import type { LetterBook } from './letter-book.ts'
+// Chain of a replay: a record that a sink rejected goes straight to that sink; a message that failed earlier runs through the whole chain.
+import { listRoutes, type Transformation } from '@brokkr/contract/dataflow/spec/types.ts'
+import { type Message, withRoute, workingCopy } from '../../message/message.ts'
+import { TransformError } from '../../transforms/transform.ts'
+import type { Chain, ChainOutcome } from '../chain/chain.ts'
+import type { InFlightDeadLetters } from './in-flight-dead-letters.ts'
+import { hasNoPayload, type StoredDeadLetter } from './stored-dead-letter.ts'
 
 export interface ReplayChainOptions {
-  /** `namespace/name` of the flow whose letters are meant. */
+  /** `namespace/name` of the flow whose dead letters are replayed. */
   readonly flow: string
   readonly transformations: readonly Transformation[]
 }
 
-const drop = (reason: 'foreign' | 'omitted'): Outcome => ({ do: 'drop', reason })
+const drop = (reason: 'foreign' | 'omitted'): ChainOutcome => ({ do: 'drop', reason })
 
-export function replayChain(chain: Chain, book: LetterBook, options: ReplayChainOptions): Chain {
-  const routes = new Map(routesOf(options.transformations).map(({ id, name, condition }) => [name ?? condition.text, id]))
-  const refused = (message: Message, { error }: Letter): Outcome => {
+export function createReplayChain(chain: Chain, deadLetters: InFlightDeadLetters, options: ReplayChainOptions): Chain {
+  const routes = new Map(listRoutes(options.transformations).map(({ id, name, condition }) => [name ?? condition.text, id]))
+  const toSink = (message: Message, { error }: StoredDeadLetter): ChainOutcome => {
     const id = routes.get(error.route)
-    if (id === undefined && error.route !== 'default') return goneRoute(error.route)
+    if (id === undefined && error.route !== 'default') return failMissingRoute(error.route)
     return { do: 'write', records: [withRoute(workingCopy(message), message.metadata, id)] }
   }
   return {
     ...chain,
     run: (message, nowMs) => {
-      const letter = book.of(message)
+      const letter = deadLetters.find(message)
       if (letter === undefined || letter.error.flow !== options.flow) return drop('foreign')
-      if (isOmitted(letter)) return drop('omitted')
-      return letter.error.stage === 'sink' ? refused(message, letter) : chain.run(message, nowMs)
+      if (hasNoPayload(letter)) return drop('omitted')
+      return letter.error.stage === 'sink' ? toSink(message, letter) : chain.run(message, nowMs)
     },
   }
 }
 
-/** The main sink is no place for what was meant for another. */
-const goneRoute = (name: string): Outcome => ({
+/** A record of a removed route must not go to the main sink. */
+const failMissingRoute = (name: string): ChainOutcome => ({
   do: 'fail',
   error: new TransformError('replay', name, 'the flow has no such route any more'),
   step: { index: 0, type: 'router' },

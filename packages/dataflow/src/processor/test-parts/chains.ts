@@ -1,11 +1,11 @@
 // Chains for tests: transformations as a spec writes them, run over payloads.
 import { Buffer } from 'node:buffer'
-import type { Json, Metadata } from '@brokkr/contract/dataflow/json.ts'
-import { normalise } from '@brokkr/contract/dataflow/normalise.ts'
-import { re2 } from '@brokkr/contract/dataflow/re2.ts'
-import type { Flow } from '@brokkr/contract/dataflow/types.ts'
-import { buildChain, type Chain, type Outcome } from '../chain.ts'
-import { type Message, newMessage, payloadBytes } from '../message.ts'
+import type { Json, Metadata } from '@brokkr/contract/dataflow/language/json.ts'
+import { re2 } from '@brokkr/contract/dataflow/language/re2.ts'
+import { normalize } from '@brokkr/contract/dataflow/spec/normalize.ts'
+import type { Flow } from '@brokkr/contract/dataflow/spec/types.ts'
+import { type Message, newMessage, payloadBytes } from '../../message/message.ts'
+import { buildChain, type Chain, type ChainOutcome } from '../chain/chain.ts'
 
 type Map = Record<string, unknown>
 const kafka = (topic: string): Map => ({ type: 'kafka', config: { brokers: ['a'], topic } })
@@ -13,14 +13,14 @@ export const step = (type: string, config: Map = {}, more: Map = {}): Map => ({ 
 export const route = (condition: string, topic: string): Map => ({ condition, sink: kafka(topic) })
 
 export function flowOf(...steps: Map[]): Flow {
-  const { flow, problems } = normalise({ source: kafka('in'), sink: kafka('main'), transformations: steps }, { patterns: re2 })
+  const { flow, problems } = normalize({ source: kafka('in'), sink: kafka('main'), transformations: steps }, { patterns: re2 })
   if (flow === undefined) throw new Error(problems.map(({ rule, path, reason }) => `${rule} ${path}: ${reason}`).join('\n'))
   return flow
 }
 
 /** The rules a spec breaks. */
 export const rulesBroken = (...steps: Map[]): string[] =>
-  normalise({ source: kafka('in'), sink: kafka('main'), transformations: steps }, { patterns: re2 }).problems.map(({ rule }) => rule)
+  normalize({ source: kafka('in'), sink: kafka('main'), transformations: steps }, { patterns: re2 }).problems.map(({ rule }) => rule)
 
 export const chainOf = (...steps: Map[]): Chain => buildChain(flowOf(...steps).transformations, { patterns: re2 })
 
@@ -40,10 +40,10 @@ export function messageOf(given: Given, { metadata = {}, key }: Around = {}): Me
   return newMessage({ raw, key: key === undefined ? undefined : Buffer.from(key), metadata, position: 0, partition: 0 })
 }
 
-export const runChain = (chain: Chain, given: Given, around: Around = {}): Outcome =>
+export const runChain = (chain: Chain, given: Given, around: Around = {}): ChainOutcome =>
   chain.run(messageOf(given, around), around.nowMs ?? nowMs)
 
-export function recordsOf(outcome: Outcome): readonly Message[] {
+export function recordsOf(outcome: ChainOutcome): readonly Message[] {
   if (outcome.do === 'fail') throw outcome.error
   return outcome.do === 'write' ? outcome.records : []
 }

@@ -1,7 +1,7 @@
 // Topics and a group of a test's own, as parts of a flow's spec; and letters as people read them.
-import { DeadLetter } from '@brokkr/contract/dataflow/envelope.ts'
-import { kafka, uniqueName } from '@brokkr/testing/kafka.ts'
-import { drain, makeTopic, withAdmin } from '../connectors/test-parts/kafka-topics.ts'
+import { DeadLetter } from '@brokkr/contract/dataflow/dead-letter.ts'
+import { kafka, uniqueName } from '@brokkr/testing/servers/kafka.ts'
+import { drain, makeTopic, withAdmin } from '../../connectors/test-parts/kafka-topics.ts'
 
 export interface KafkaSetup {
   readonly broker: string

@@ -1,5 +1,5 @@
 // A flow that is killed again and again: its processor, how far it has come, and what it says of itself when a test waits in vain.
-import { askServers } from '@brokkr/testing/servers-client.ts'
+import { callServers } from '@brokkr/testing/servers/owner/client.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { type RealProcessor, startProcessor } from './real-flow.ts'
 
@@ -24,7 +24,7 @@ export async function startChain(
 ): Promise<KilledChain> {
   // A server that was just started may not answer yet.
   const progress = () => waitFor(`how far ${name} has come`, arrived, { limitMs })
-  const folder = await askServers('loan.folder', { kind: 'plain' })
+  const folder = await callServers('loan.folder', { kind: 'plain' })
   const start = () => startProcessor(spec, { folder, name })
   let processor: RealProcessor = await start()
   const state = async (): Promise<string> => {

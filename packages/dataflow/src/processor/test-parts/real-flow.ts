@@ -1,22 +1,22 @@
 // A whole pipeline with real connectors inside the test's own process, and the same as a program of its own that can be killed.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { normalise } from '@brokkr/contract/dataflow/normalise.ts'
+import { re2 } from '@brokkr/contract/dataflow/language/re2.ts'
 import type { OneShots } from '@brokkr/contract/dataflow/processor-spec.ts'
 import type { Progress } from '@brokkr/contract/dataflow/progress.ts'
-import { re2 } from '@brokkr/contract/dataflow/re2.ts'
+import { normalize } from '@brokkr/contract/dataflow/spec/normalize.ts'
 import { systemClock } from '@brokkr/runtime/clock.ts'
-import { createLog } from '@brokkr/runtime/log.ts'
-import { createMetrics } from '@brokkr/runtime/metrics.ts'
+import { createLog } from '@brokkr/runtime/logging/log.ts'
+import { createMetrics } from '@brokkr/runtime/metrics/metrics.ts'
 import { logLine, type ProgramProcess, startProgram } from '@brokkr/testing/program.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
-import type { FlowCheckpoint } from '../checkpoint.ts'
+import { openSink, openSource } from '../../connectors/open-connectors.ts'
+import type { FlowCheckpoint } from '../checkpoint/checkpoint.ts'
 import { defaultSettings, type FlowSettings } from '../flow-settings.ts'
-import { flowMetrics } from '../metrics.ts'
-import { openSink, openSource } from '../open-connectors.ts'
-import { Pipeline } from '../pipeline.ts'
-import type { FlowEnd } from '../pipeline-options.ts'
+import { Pipeline } from '../pipeline/pipeline.ts'
+import type { FlowEnd } from '../pipeline/pipeline-options.ts'
 import { createRedact } from '../secret-values.ts'
+import { createFlowMetrics } from '../status/flow-metrics.ts'
 
 export const smallTimes: Partial<FlowSettings> = {
   sinkRetry: { baseMs: 50, maxMs: 500 },
@@ -46,7 +46,7 @@ export interface RealFlow {
 
 export function startFlow(spec: Record<string, unknown>, options: RealFlowOptions = {}): RealFlow {
   const identity = { namespace: 'test', name: options.name ?? 'flow' }
-  const { flow, problems } = normalise(spec, { patterns: re2, ...identity })
+  const { flow, problems } = normalize(spec, { patterns: re2, ...identity })
   if (flow === undefined) throw new Error(problems.map(({ path, reason }) => `${path}: ${reason}`).join('; '))
   const redact = createRedact(flow)
   const logged: string[] = []
@@ -56,7 +56,7 @@ export function startFlow(spec: Record<string, unknown>, options: RealFlowOption
     {
       clock: systemClock,
       log,
-      metrics: flowMetrics(metrics, identity),
+      metrics: createFlowMetrics(metrics, identity),
       checkpoint: options.checkpoint,
       redact,
       openSource: (context) => openSource(flow.source, context),
@@ -72,7 +72,7 @@ export function startFlow(spec: Record<string, unknown>, options: RealFlowOption
       settings: { ...defaultSettings, ...smallTimes, ...options.settings },
     },
   )
-  metrics.beforeScrape(() => pipeline.watch.scrape())
+  metrics.beforeScrape(() => pipeline.report.updateGauges())
   const done = pipeline.run()
   return {
     pipeline,

@@ -1,16 +1,17 @@
 // A whole pipeline between scripted ends, with small times.
-import { normalise } from '@brokkr/contract/dataflow/normalise.ts'
+
+import { re2 } from '@brokkr/contract/dataflow/language/re2.ts'
 import type { OneShots } from '@brokkr/contract/dataflow/processor-spec.ts'
-import { re2 } from '@brokkr/contract/dataflow/re2.ts'
-import type { Flow } from '@brokkr/contract/dataflow/types.ts'
+import { normalize } from '@brokkr/contract/dataflow/spec/normalize.ts'
+import type { Flow } from '@brokkr/contract/dataflow/spec/types.ts'
 import { systemClock } from '@brokkr/runtime/clock.ts'
-import { silentLog } from '@brokkr/runtime/log.ts'
-import { createMetrics } from '@brokkr/runtime/metrics.ts'
-import type { FlowCheckpoint } from '../checkpoint.ts'
-import type { LanePlan } from '../flow-lanes.ts'
+import { type Log, silentLog } from '@brokkr/runtime/logging/log.ts'
+import { createMetrics } from '@brokkr/runtime/metrics/metrics.ts'
+import type { FlowCheckpoint } from '../checkpoint/checkpoint.ts'
 import { defaultSettings, type FlowSettings } from '../flow-settings.ts'
-import { flowMetrics } from '../metrics.ts'
-import { Pipeline } from '../pipeline.ts'
+import { Pipeline } from '../pipeline/pipeline.ts'
+import type { SinkPlan } from '../sinks/sink-plans.ts'
+import { createFlowMetrics } from '../status/flow-metrics.ts'
 import { ScriptedSink, ScriptedSource } from './scripted.ts'
 
 export const quickSettings: FlowSettings = {
@@ -27,7 +28,7 @@ export const quickSettings: FlowSettings = {
 const kafka = { type: 'kafka', config: { brokers: ['b:9092'], topic: 't' } }
 
 export function flowOf(spec: Record<string, unknown> = {}): Flow {
-  const { flow, problems } = normalise({ source: kafka, sink: kafka, ...spec }, { patterns: re2, namespace: 'ns', name: 'f' })
+  const { flow, problems } = normalize({ source: kafka, sink: kafka, ...spec }, { patterns: re2, namespace: 'ns', name: 'f' })
   if (flow === undefined) throw new Error(JSON.stringify(problems))
   return flow
 }
@@ -39,6 +40,7 @@ export function scriptedFlow(
     oneShots?: OneShots
     checkpoint?: FlowCheckpoint
     isBounded?: boolean
+    log?: Log
     prepare?(sinks: Record<string, ScriptedSink>): void
   } = {},
 ) {
@@ -48,12 +50,12 @@ export function scriptedFlow(
   const pipeline = new Pipeline(
     {
       clock: systemClock,
-      log: silentLog,
-      metrics: flowMetrics(metrics, { namespace: 'ns', name: 'f' }),
+      log: options.log ?? silentLog,
+      metrics: createFlowMetrics(metrics, { namespace: 'ns', name: 'f' }),
       checkpoint: options.checkpoint,
-      redact: (text) => text,
+      redact: Object.assign((text: string) => text, { add: () => {} }),
       openSource: (context) => Object.assign(source, { context }),
-      openSink: ({ name }: LanePlan) => (sinks[name] ??= new ScriptedSink()),
+      openSink: ({ name }: SinkPlan) => (sinks[name] ??= new ScriptedSink()),
     },
     {
       flow: flowOf(spec),

@@ -1,5 +1,5 @@
 // A source and a sink whose every answer a test decides, for rules of the pipeline that no server can be made to show on command.
-import type { Json, JsonObject } from '@brokkr/contract/dataflow/json.ts'
+import type { Json, JsonObject } from '@brokkr/contract/dataflow/language/json.ts'
 import type {
   Batch,
   Budget,
@@ -11,9 +11,9 @@ import type {
   Sink,
   Source,
   SourceContext,
-} from '../connectors/connector.ts'
-import { newMessage, payloadText } from '../message.ts'
-import { Waiter } from '../waiter.ts'
+} from '../../connectors/connector.ts'
+import { newMessage, payloadText } from '../../message/message.ts'
+import { Waiter } from '../pipeline/waiter.ts'
 
 export const jsonMessage = (json: Json, position: number, partition: Partition = 0, metadata = {}) =>
   newMessage({ raw: Buffer.from(JSON.stringify(json)), metadata, position, partition })
