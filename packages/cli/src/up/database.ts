@@ -1,15 +1,16 @@
-// The database of a local installation: the one given, else an own PostgreSQL in .brokkr/pg, on a Unix socket, fsync on.
+// The database of a local installation: a configured one, or an own PostgreSQL in .brokkr/pg, on a Unix socket, with fsync.
 import { join } from 'node:path'
-import { startPostgres } from '@brokkr/local/postgres.ts'
+import { startPostgres } from '@brokkr/local/postgres/postgres.ts'
 import pg from 'pg'
-import type { Done } from './progress.ts'
+import { readCliEnvironment } from '../config.ts'
+import type { StepResult } from './progress.ts'
 import type { UpContext } from './up.ts'
 
 const name = 'brokkr'
 
-export async function startDatabase({ dir, flags, supervisor, signal }: UpContext): Promise<Done<string>> {
-  const given = flags.databaseUrl ?? process.env['DATABASE_URL']
-  if (given !== undefined) return { detail: 'the one that was given', value: given }
+export async function startDatabase({ dir, flags, supervisor, signal }: UpContext): Promise<StepResult<string>> {
+  const configuredUrl = flags.databaseUrl ?? readCliEnvironment(process.env).DATABASE_URL
+  if (configuredUrl !== null) return { detail: 'configured by --database-url or DATABASE_URL', value: configuredUrl }
   const server = await startPostgres({ dir: join(dir, 'pg'), fsync: true, adopt: true, signal })
   supervisor.attach({
     name: 'postgres',
@@ -19,11 +20,11 @@ export async function startDatabase({ dir, flags, supervisor, signal }: UpContex
     stopSignal: 'SIGINT',
     stop: () => server.stop(),
   })
-  await createOnce(server.url('postgres'))
+  await ensureDatabase(server.url('postgres'))
   return { detail: `PostgreSQL ${server.version} · socket and data in ${join(flags.dir, 'pg')}`, value: server.url(name) }
 }
 
-async function createOnce(adminUrl: string): Promise<void> {
+async function ensureDatabase(adminUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: adminUrl })
   await client.connect()
   try {

@@ -1,12 +1,12 @@
-// brokkr down: stops what `brokkr up` started, by recorded process and start time, never by name. Data are kept unless
-// --purge says otherwise.
+// brokkr down: stops the processes that `brokkr up` started, identified by recorded pid and start time. Keeps data unless --purge
+// is given.
 import { rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isSameProcess, killRecorded } from '@brokkr/local/process-table.ts'
-import { removePostgres } from '@brokkr/local/remove-postgres.ts'
-import { findSupervisor } from '@brokkr/local/supervisor.ts'
-import { readState, stopRecorded } from '@brokkr/local/supervisor-state.ts'
+import { removePostgres } from '@brokkr/local/postgres/remove-postgres.ts'
+import { isSameProcess, killRecorded } from '@brokkr/local/supervisor/process-table.ts'
+import { findSupervisor } from '@brokkr/local/supervisor/supervisor.ts'
+import { readSupervisorState, stopRecorded } from '@brokkr/local/supervisor/supervisor-state.ts'
 import { CliError, print } from '../output.ts'
 
 const graceMs = 40_000
@@ -15,7 +15,7 @@ export async function down(options: { dir: string; purge?: boolean }): Promise<v
   const dir = resolve(options.dir)
   const running = findSupervisor(dir)
   if (running !== undefined) await stopSupervisor(running)
-  for (const program of readState(dir).toReversed()) await stopRecorded(program)
+  for (const program of readSupervisorState(dir).toReversed()) await stopRecorded(program)
   if (options.purge === true) {
     removePostgres(join(dir, 'pg'))
     await rm(dir, { recursive: true, force: true })

@@ -16,7 +16,7 @@ async function lineOf({ isStopped }: { isStopped: boolean }): Promise<string> {
   return String(out.read())
 }
 
-test('a step that breaks is told as failed; one that ends because everything is stopped is not', async () => {
+test('progress shows a failed step as failed, and a canceled one as stopped', async () => {
   expect(await lineOf({ isStopped: false })).toMatch(/✖ practice +failed/)
   expect(await lineOf({ isStopped: true })).toMatch(/− practice +stopped before it was ready/)
 })

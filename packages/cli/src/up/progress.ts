@@ -1,16 +1,15 @@
-// Progress of `brokkr up`: a line per step with what it is doing, how far, and how long it took; one line per change where
-// nobody watches.
+// Progress of `brokkr up`: one line per step with its current work and duration; without a terminal, one line per change.
 import { performance } from 'node:perf_hooks'
 
 export type Say = (text: string) => void
-export interface Done<T> {
+export interface StepResult<T> {
   readonly detail: string
   readonly value: T
-  /** The step could not be had here; the detail says why and what to do. */
+  /** The step is not possible on this machine; the detail says why and what to do. */
   readonly skipped?: boolean
 }
 export interface Progress {
-  step<T>(name: string, work: (say: Say) => Promise<Done<T>>): Promise<T>
+  step<T>(name: string, work: (say: Say) => Promise<StepResult<T>>): Promise<T>
   skip(name: string, why: string): void
   /** Ends a line that is still being drawn. */
   stop(): void
@@ -18,7 +17,7 @@ export interface Progress {
 
 const frames = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏']
 
-/** `signal`: somebody stops all of it; a step that ends for it has not failed. */
+/** `signal`: the whole start is being canceled; a step that ends because of it has not failed. */
 export function createProgress(options: { plain: boolean; signal: AbortSignal; out?: NodeJS.WriteStream }): Progress {
   const out = options.out ?? process.stdout
   const isLive = !options.plain && out.isTTY
@@ -67,15 +66,15 @@ interface Line {
 }
 
 function liveLine(out: NodeJS.WriteStream, name: string): Line {
-  let said = ''
+  let currentText = ''
   let frame = 0
   return {
     say: (text) => {
-      said = text
+      currentText = text
     },
     draw: () => {
       frame = (frame + 1) % frames.length
-      out.write(`\r\u001b[2K  ${frames[frame]} ${name.padEnd(12)} ${said}`.slice(0, (out.columns || 100) + 6))
+      out.write(`\r\u001b[2K  ${frames[frame]} ${name.padEnd(12)} ${currentText}`.slice(0, (out.columns || 100) + 6))
     },
   }
 }

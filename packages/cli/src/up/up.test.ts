@@ -3,8 +3,8 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isSameProcess } from '@brokkr/local/process-table.ts'
-import { type RecordedProgram, readState } from '@brokkr/local/supervisor-state.ts'
+import { isSameProcess } from '@brokkr/local/supervisor/process-table.ts'
+import { type RecordedProgram, readSupervisorState } from '@brokkr/local/supervisor/supervisor-state.ts'
 import { type ProgramProcess, startProgram } from '@brokkr/testing/program.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { expect, test } from 'vitest'
@@ -21,18 +21,19 @@ const upArgs = ['up', '--foreground', '--plain', '--port', '0']
 const line = (program: ProgramProcess, pattern: RegExp) =>
   waitFor(`output ${pattern}`, () => pattern.exec(program.text()), { limitMs: 60_000, onTimeout: () => program.text() })
 const brokerOf = async (program: ProgramProcess) => (await line(program, /✔ broker +(http:\/\/\S+)/))[1]!
-const recorded = (program: ProgramProcess): RecordedProgram[] => readState(join(program.folder, '.brokkr'))
+const recorded = (program: ProgramProcess): RecordedProgram[] => readSupervisorState(join(program.folder, '.brokkr'))
 const living = (programs: readonly RecordedProgram[]) =>
   programs.filter(({ pid, startTime }) => isSameProcess(pid, startTime)).map(({ name }) => name)
 
-test('up without a cluster serves probes, metrics and the description, a second one says where, and Ctrl-C ends all of it', async () => {
+test('up --lite serves probes, metrics and docs until Ctrl-C, and rejects a second up', async () => {
   const up = await run([...upArgs, '--lite'])
   const url = await brokerOf(up)
   for (const [path, text] of [
     ['/healthz', 'OK'],
     ['/readyz', 'Ready'],
     ['/metrics', 'brokkr_http_requests_total'],
-    ['/docs', 'create_stack'],
+    ['/docs', 'Brokkr'],
+    ['/docs/openapi.json', 'create_stack'],
     ['/', 'Brokkr'],
   ] as const) {
     const answer = await fetch(url + path)
@@ -58,7 +59,7 @@ test('up without a cluster serves probes, metrics and the description, a second 
   await expect(fetch(`${url}/healthz`)).rejects.toThrow('fetch failed')
 })
 
-test('kill -9 leaves nothing that hinders the next start, and the data are still there', async () => {
+test('up starts again with its data after kill -9', async () => {
   const up = await run([...upArgs, '--lite'])
   const url = await brokerOf(up)
   const pak = readFileSync(join(up.folder, '.brokkr', 'keys', 'admin.pak'), 'utf8').trim()
@@ -79,7 +80,7 @@ test('kill -9 leaves nothing that hinders the next start, and the data are still
   await again.kill('SIGTERM')
 })
 
-test('without any way to get Kubernetes the step is skipped, says how to mend it, and the rest works', async () => {
+test('up skips the cluster with instructions if Kubernetes is unavailable', async () => {
   const probe = await run(['--help'])
   await probe.exited
   const empty = join(probe.folder, 'no-kubernetes')
@@ -87,19 +88,19 @@ test('without any way to get Kubernetes the step is skipped, says how to mend it
   const up = await run(upArgs, { folder: probe.folder, env: { BROKKR_KUBE_ASSETS: empty } })
   const url = await brokerOf(up)
   await line(up, /− practice +skipped/)
-  expect(up.text()).toMatch(/BROKKR_KUBE_ASSETS=/)
-  expect(up.text()).toMatch(/--kubeconfig/)
+  await line(up, /BROKKR_KUBE_ASSETS=/)
+  await line(up, /--kubeconfig/)
   expect((await fetch(`${url}/readyz`)).status).toBe(200)
   await up.kill('SIGTERM')
   expect((await up.exited).code).toBe(0)
 })
 
-test('keys are files of their owner alone, and no key is on the screen or in a log', async () => {
+test('secret files are readable by their owner only and appear in no output or log', async () => {
   const up = await run([...upArgs, '--lite'])
   await brokerOf(up)
   const keys = join(up.folder, '.brokkr', 'keys')
   expect(statSync(keys).mode & 0o777).toBe(0o700)
-  const secrets = ['admin.pak', 'encryption.key'].map((name) => {
+  const secrets = ['admin.pak', 'encryption.key', 'pipelines.key'].map((name) => {
     expect(statSync(join(keys, name)).mode & 0o777).toBe(0o600)
     return readFileSync(join(keys, name), 'utf8').trim()
   })
@@ -108,7 +109,7 @@ test('keys are files of their owner alone, and no key is on the screen or in a l
   await up.kill('SIGTERM')
 })
 
-test('up in the background returns when all is up, down stops it, and purge leaves nothing', async () => {
+test('up returns when the broker is ready, and down --purge deletes all files', async () => {
   const up = await run(['up', '--lite', '--port', '0'])
   expect((await up.exited).code).toBe(0)
   const url = await brokerOf(up)
@@ -121,11 +122,11 @@ test('up in the background returns when all is up, down stops it, and purge leav
 })
 
 test.each([
-  [['up', '--port', 'x'], 'is no port'],
-  [['get', 'nothing'], 'there is nothing called nothing'],
-  [['status'], 'no broker is known'],
-  [['--broker', 'http://127.0.0.1:1', 'get', 'agents'], 'no broker is known'],
-])('wrong use %j says what to do', async (args, text) => {
+  [['up', '--port', 'x'], 'is not a port'],
+  [['get', 'nothing'], 'unknown resource type: nothing'],
+  [['status'], 'no broker is configured'],
+  [['--broker', 'http://127.0.0.1:1', 'get', 'agents'], 'no broker is configured'],
+])('the usage error of %j has a next step', async (args, text) => {
   const program = await run(args)
   expect((await program.exited).code).not.toBe(0)
   expect(program.text()).toContain(text)
