@@ -7,10 +7,10 @@ const inert = [Date, RegExp, Map, Set, WeakMap, WeakSet, Error, ArrayBuffer, Sha
 export function isActive(value: unknown): value is object {
   if (typeof value === 'function') return true
   if (typeof value !== 'object' || value === null || isData(value)) return false
-  return chainOf(value).some((owner) => Reflect.ownKeys(owner).some((key) => isMethod(owner, key)))
+  return prototypeChain(value).some((owner) => Reflect.ownKeys(owner).some((key) => isMethod(owner, key)))
 }
 
-/** True for object literals, whatever they hold. */
+/** True for object literals, regardless of content. */
 export function isPlain(value: unknown): value is object {
   if (typeof value !== 'object' || value === null) return false
   const prototype: unknown = Object.getPrototypeOf(value)
@@ -26,9 +26,9 @@ function isData(value: object): boolean {
 }
 
 /** The object and its prototypes, without the one that all have. */
-function chainOf(value: object): object[] {
+function prototypeChain(value: object): object[] {
   const prototype = Object.getPrototypeOf(value) as object | null
-  return prototype && prototype !== Object.prototype ? [value, ...chainOf(prototype)] : [value]
+  return prototype && prototype !== Object.prototype ? [value, ...prototypeChain(prototype)] : [value]
 }
 
 /** Getters are not called: they may do work. */

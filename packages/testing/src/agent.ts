@@ -2,10 +2,10 @@
 
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { freePort } from '@brokkr/local/free-ports.ts'
+import { freePort } from '@brokkr/local/supervisor/free-ports.ts'
 import type { TestAgent, TestBroker } from './broker.ts'
 import { logLine, type ProgramProcess, startProgram } from './program.ts'
-import { askServers } from './servers-client.ts'
+import { callServers } from './servers/owner/client.ts'
 
 export type AgentProcess = ProgramProcess & {
   readonly healthUrl: string
@@ -26,7 +26,7 @@ export async function startTestAgent(options: {
   /** Another file than its source, and how Node runs it. */
   program?: { readonly main: string; readonly nodeFlags: readonly string[] }
 }): Promise<AgentProcess> {
-  const folder = await askServers('loan.folder', { kind: 'plain' })
+  const folder = await callServers('loan.folder', { kind: 'plain' })
   const pakFile = join(folder, 'agent.pak')
   await writeFile(pakFile, options.agent.pak, { mode: 0o600 })
   const port = await freePort()
@@ -55,7 +55,7 @@ export async function startTestAgent(options: {
 
 const fromSource = { main: 'packages/agent/src/main.ts', nodeFlags: [] as readonly string[] }
 
-interface Given {
+interface StartOptions {
   readonly folder: string
   readonly env: Record<string, string>
   readonly pakFile: string
@@ -64,7 +64,7 @@ interface Given {
   readonly program: { readonly main: string; readonly nodeFlags: readonly string[] }
 }
 
-async function run(given: Given): Promise<AgentProcess> {
+async function run(given: StartOptions): Promise<AgentProcess> {
   const program = await startProgram({ name: 'agent', ...given.program, env: given.env, folder: given.folder })
   await logLine(program, given.until)
   return Object.assign(program, { healthUrl: given.healthUrl, pakFile: given.pakFile, again: () => run(given) })

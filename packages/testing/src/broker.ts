@@ -1,12 +1,12 @@
 // A real broker as a process on a database of its own, with an admin's client. Settings by environment, as operators give them.
 import { randomBytes } from 'node:crypto'
-import type { Agent } from '@brokkr/contract/agent.ts'
+import type { Agent } from '@brokkr/contract/agents/agent.ts'
+import { generatePak } from '@brokkr/contract/auth/pak.ts'
 import { type Client, createClient } from '@brokkr/contract/client.ts'
-import type { Generator } from '@brokkr/contract/generator.ts'
-import { makePak } from '@brokkr/contract/pak.ts'
-import { freePort } from '@brokkr/local/free-ports.ts'
-import { database } from './postgres.ts'
+import type { Generator } from '@brokkr/contract/generators/generator.ts'
+import { freePort } from '@brokkr/local/supervisor/free-ports.ts'
 import { logLine, type ProgramProcess, startProgram } from './program.ts'
+import { database } from './servers/postgres.ts'
 import { waitFor } from './wait-for.ts'
 
 export type TestBroker = ProgramProcess & {
@@ -27,7 +27,7 @@ export async function startTestBroker(
   options: { databaseUrl?: string; env?: Record<string, string>; main?: string } = {},
 ): Promise<TestBroker> {
   const databaseUrl = options.databaseUrl ?? (await database()).url
-  const { pak, hash } = await makePak()
+  const { pak, hash } = await generatePak()
   const port = await freePort()
   const encryptionKey = options.env?.['BROKKR__BROKER__ENCRYPTION_KEY'] ?? randomBytes(32).toString('hex')
   const env = {
@@ -38,12 +38,7 @@ export async function startTestBroker(
     BROKKR__BROKER__PAK_HASH: hash,
     BROKKR__BROKER__ENCRYPTION_KEY: encryptionKey,
     BROKKR__LOG__LEVEL: 'debug',
-    // A busy test machine is no overloaded broker.
-    BROKKR__FEED__LOOP_DELAY_MS: '60000',
-    BROKKR__FEED__MEMORY_SHARE: '1',
-    // A busy machine is not an overloaded broker: calls of tests are not shed for it.
-    BROKKR__LIMITS__EVENT_LOOP_DELAY_MS: '60000',
-    // Denials are written in batches; nobody waits a second for one.
+    // Writes denials immediately, so that tests need not wait for a batch.
     BROKKR__BROKER__AUDIT_FLUSH_MS: '50',
     ...options.env,
   }
@@ -83,10 +78,10 @@ async function run(given: {
   })
 }
 
-export type TestTenant = { readonly generator: Generator; readonly pak: string; readonly client: Client }
+export type TestGenerator = { readonly generator: Generator; readonly pak: string; readonly client: Client }
 
 /** A generator with its own client; names are unique per call. */
-export async function makeGenerator(broker: TestBroker, name: string = unique('generator')): Promise<TestTenant> {
+export async function createGenerator(broker: TestBroker, name: string = unique('generator')): Promise<TestGenerator> {
   const { generator, pak } = await broker.admin.createGenerator({ body: { name } })
   return { generator, pak, client: broker.clientOf(pak) }
 }
@@ -94,9 +89,9 @@ export async function makeGenerator(broker: TestBroker, name: string = unique('g
 export type TestAgent = { readonly agent: Agent; readonly pak: string; readonly client: Client }
 
 /** An ACTIVE agent registered with the given generators. */
-export async function makeAgent(
+export async function createAgent(
   broker: Pick<TestBroker, 'admin' | 'clientOf'>,
-  options: { name?: string; labels?: string[]; generators: TestTenant[] },
+  options: { name?: string; labels?: string[]; generators: TestGenerator[] },
 ): Promise<TestAgent> {
   const name = options.name ?? unique('agent')
   const generator_ids = options.generators.map(({ generator }) => generator.id)

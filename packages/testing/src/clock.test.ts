@@ -2,14 +2,14 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { manualClock } from './clock.ts'
 
-test('time stands still until it is moved', async () => {
+test('the time changes only by advance', async () => {
   const clock = manualClock(1_000)
   expect([clock.now(), clock.monotonicMs()]).toEqual([1_000, 0])
   await clock.advance(250)
   expect([clock.now(), clock.monotonicMs()]).toEqual([1_250, 250])
 })
 
-test('timers fire in order of time, those of one instant in order of setting, each seeing its own time', async () => {
+test('timers fire in order of time, then of creation, each at its own time', async () => {
   const clock = manualClock(0)
   const fired: [string, number][] = []
   for (const [name, ms] of [

@@ -1,5 +1,5 @@
-// A clock that stands still until a test moves it: for what the process under test measures itself (back-off, windows, token
-// buckets). Databases and API servers keep real time.
+// Manual clock for time that the process under test measures itself (backoff, windows, token buckets). Databases and API servers
+// use real time.
 import type { Clock } from '@brokkr/runtime/clock.ts'
 
 export type ManualClock = Clock & {
@@ -43,20 +43,20 @@ export function manualClock(startMs = Date.UTC(2026, 0, 1)): ManualClock {
 
 function sleepOn(setTimer: Clock['setTimer'], ms: number, signal?: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  if (signal?.aborted) return Promise.reject(reasonOf(signal))
+  if (signal?.aborted) return Promise.reject(toAbortError(signal))
   const timer = setTimer(ms, () => {
     signal?.removeEventListener('abort', abort)
     resolve()
   })
   const abort = () => {
     timer.cancel()
-    if (signal) reject(reasonOf(signal))
+    if (signal) reject(toAbortError(signal))
   }
   signal?.addEventListener('abort', abort, { once: true })
   return promise
 }
 
-function reasonOf(signal: AbortSignal): Error {
+function toAbortError(signal: AbortSignal): Error {
   return signal.reason instanceof Error ? signal.reason : new Error(String(signal.reason))
 }
 

@@ -1,6 +1,6 @@
 // Programs of ours start hundreds of times in a run. What Node made of their sources is kept between them: a start costs half of it.
 import { join } from 'node:path'
-import { cacheDir } from '@brokkr/local/cache.ts'
+import { cacheDir } from '@brokkr/local/assets/cache.ts'
 
 export type CompileCache = { readonly flags: readonly string[]; readonly env: Readonly<Record<string, string>> }
 

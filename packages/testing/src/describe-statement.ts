@@ -9,7 +9,7 @@ interface Connection {
 }
 
 /** The columns in order; empty for a statement that returns no rows. Rejects with the server's own error. */
-export function columnsOf(client: pg.Client, text: string): Promise<string[]> {
+export function readColumns(client: pg.Client, text: string): Promise<string[]> {
   return new Promise((resolve, reject) => {
     let columns: string[] = []
     let failed: Error | undefined

@@ -1,5 +1,5 @@
-// Setup file of every test worker. The runner dies at once on INT, TERM and KILL and tells its workers nothing, but their channel to
-// it closes. A worker that stayed would keep what it borrowed, so it goes too.
+// Setup file of every test worker. The runner ends immediately on INT, TERM and KILL without notifying its workers, but their
+// channel closes. The worker then exits too, to release its servers.
 import { beginTestFile } from './test-file-count.ts'
 
 // Workers run many files in one process, and this one before each of them: one listener is enough.

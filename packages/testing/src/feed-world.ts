@@ -2,25 +2,25 @@
 // or written by hand.
 
 import { createHash, randomUUID } from 'node:crypto'
-import { sealedYaml } from '@brokkr/broker/domain/sealed-yaml.ts'
+import { toManifestContext } from '@brokkr/broker/deployments/rules/sealed-manifest.ts'
 import { createSeal } from '@brokkr/broker/seal.ts'
-import { makePak } from '@brokkr/contract/pak.ts'
-import { makeAgent, makeGenerator, startTestBroker, type TestAgent, type TestBroker, type TestTenant, unique } from './broker.ts'
-import { type Follower, followStream } from './follower.ts'
+import { generatePak } from '@brokkr/contract/auth/pak.ts'
+import { createAgent, createGenerator, startTestBroker, type TestAgent, type TestBroker, type TestGenerator, unique } from './broker.ts'
 import { type LateSubmission, openSubmission } from './late-submission.ts'
-import { database, type TestDatabase } from './postgres.ts'
+import { database, type TestDatabase } from './servers/postgres.ts'
+import { readStream, type StreamReader } from './stream-reader.ts'
 
 export type FeedWorld = {
   readonly broker: TestBroker
   readonly db: TestDatabase
-  readonly tenant: TestTenant
+  readonly tenant: TestGenerator
   stack(labels?: string[]): Promise<{ id: string }>
   submit(stackId: string, value: string): Promise<{ id: string; sequence_id: number }>
   openSubmission(stackId: string, value: string): Promise<LateSubmission>
   agent(labels?: string[]): Promise<TestAgent>
   /** Many agents that have every stack under the label, written by hand: the API is not what such a test is about. */
   crowd(count: number, label: string): Promise<TestAgent[]>
-  follow(agent: TestAgent, options?: { cursor?: string; at?: TestBroker; query?: Record<string, string> }): Promise<Follower>
+  follow(agent: TestAgent, options?: { cursor?: string; at?: TestBroker; query?: Record<string, string> }): Promise<StreamReader>
   /** So many stacks under the label, targeted at the agent and with one object each of so many bytes, written by hand. */
   manyStacks(agent: TestAgent, options: { count: number; label: string; bytes: number }): Promise<string[]>
   /** One statement by hand. */
@@ -34,7 +34,7 @@ export const configMapYaml = (value: string): string => `apiVersion: v1\nkind: C
 export async function feedWorld(env: Record<string, string> = {}, program: { main?: string } = {}): Promise<FeedWorld> {
   const db = await database()
   const broker = await startTestBroker({ databaseUrl: db.url, env, ...program })
-  const tenant = await makeGenerator(broker)
+  const tenant = await createGenerator(broker)
   const sql = async <Row extends object>(text: string, values: unknown[] = []): Promise<Row[]> => {
     const client = await db.connect()
     try {
@@ -51,10 +51,10 @@ export async function feedWorld(env: Record<string, string> = {}, program: { mai
     stack: (labels = []) => tenant.client.createStack({ body: { name: unique('stack'), generator_id: tenant.generator.id, labels } }),
     submit: (id, value) => tenant.client.createDeploymentObject({ params: { id }, body: { yaml_content: configMapYaml(value) } }),
     openSubmission: (id, value) => openSubmission({ connect: db.connect, encryptionKey: broker.encryptionKey }, id, configMapYaml(value)),
-    agent: (labels = []) => makeAgent(broker, { labels, generators: [tenant] }),
-    crowd: (count, label) => makeCrowd({ broker, tenant, sql }, count, label),
-    manyStacks: (agent, options) => makeStacks({ broker, tenant, sql }, agent, options),
-    follow: ({ agent, pak }, { at = broker, ...options } = {}) => followStream(at.url, { agentId: agent.id, pak, ...options }),
+    agent: (labels = []) => createAgent(broker, { labels, generators: [tenant] }),
+    crowd: (count, label) => createAgents({ broker, tenant, sql }, count, label),
+    manyStacks: (agent, options) => createStacks({ broker, tenant, sql }, agent, options),
+    follow: ({ agent, pak }, { at = broker, ...options } = {}) => readStream(at.url, { agentId: agent.id, pak, ...options }),
     wanted: async ({ agent }) => {
       const rows = await sql<{ stack_id: string; rev: string; object_id: string | null }>(
         `select t.stack_id, s.last_sequence as rev, o.id as object_id from agent_targets t join stacks s on s.id = t.stack_id and s.deleted_at is null
@@ -66,10 +66,10 @@ export async function feedWorld(env: Record<string, string> = {}, program: { mai
   }
 }
 
-type CrowdDeps = { broker: TestBroker; tenant: TestTenant; sql: (text: string, values?: unknown[]) => Promise<object[]> }
+type CreateAgentsDeps = { broker: TestBroker; tenant: TestGenerator; sql: (text: string, values?: unknown[]) => Promise<object[]> }
 
-async function makeStacks(
-  { broker, tenant, sql }: CrowdDeps,
+async function createStacks(
+  { broker, tenant, sql }: CreateAgentsDeps,
   { agent }: TestAgent,
   { count, label, bytes }: { count: number; label: string; bytes: number },
 ): Promise<string[]> {
@@ -91,14 +91,14 @@ async function makeStacks(
        taken as (update stacks set last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id(), head_object_id = g.id from given g where stacks.id = g.stack_id returning stacks.id, last_sequence)
        insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind)
        select g.id, t.id, t.last_sequence, g.sealed, $4, $5, 'admin' from taken t join given g on g.stack_id = t.id`,
-      [page, objects, objects.map((id) => seal.seal(sealedYaml(id), text)), Buffer.byteLength(text), checksum],
+      [page, objects, objects.map((id) => seal.seal(toManifestContext(id), text)), Buffer.byteLength(text), checksum],
     )
   }
   return ids
 }
 
-async function makeCrowd({ broker, tenant, sql }: CrowdDeps, count: number, label: string): Promise<TestAgent[]> {
-  const keys = await Promise.all(Array.from({ length: count }, async () => ({ id: randomUUID(), ...(await makePak()) })))
+async function createAgents({ broker, tenant, sql }: CreateAgentsDeps, count: number, label: string): Promise<TestAgent[]> {
+  const keys = await Promise.all(Array.from({ length: count }, async () => ({ id: randomUUID(), ...(await generatePak()) })))
   const ids = keys.map(({ id }) => id)
   await sql(
     `insert into agents (id, name, cluster_name, status, pak_hash) select id, 'crowd-' || id, 'crowd-' || id, 'ACTIVE', hash from unnest($1::uuid[], $2::text[]) as k (id, hash)`,

@@ -1,12 +1,12 @@
-// A submission whose commit the test decides: the same rows the broker writes, in a transaction held open by hand.
+// A submission with a commit that the test controls: the rows of the broker in an open transaction.
 import { createHash, randomUUID } from 'node:crypto'
-import { sealedYaml } from '@brokkr/broker/domain/sealed-yaml.ts'
+import { toManifestContext } from '@brokkr/broker/deployments/rules/sealed-manifest.ts'
 import { createSeal } from '@brokkr/broker/seal.ts'
 import type pg from 'pg'
 
 export type LateSubmission = { readonly objectId: string; readonly sequence: number; commit(): Promise<void>; rollback(): Promise<void> }
 
-/** The number is taken and the change row written; nobody sees either before `commit`. */
+/** The sequence number is taken and the change row written; both are invisible before `commit`. */
 export async function openSubmission(
   at: { connect: () => Promise<pg.Client>; encryptionKey: string },
   stackId: string,
@@ -23,7 +23,7 @@ export async function openSubmission(
   const checksum = createHash('sha256').update(text).digest('hex')
   await client.query(
     `insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind) values ($1, $2, $3, $4, $5, $6, 'admin')`,
-    [id, stackId, rows[0]!.n, seal.seal(sealedYaml(id), text), Buffer.byteLength(text), checksum],
+    [id, stackId, rows[0]!.n, seal.seal(toManifestContext(id), text), Buffer.byteLength(text), checksum],
   )
   const end = async (how: 'commit' | 'rollback') => {
     await client.query(how)

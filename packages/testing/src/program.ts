@@ -3,9 +3,9 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type OwnedProcess, spawnOwned } from '@brokkr/local/spawn-owned.ts'
+import { type OwnedProcess, spawnOwned } from '@brokkr/local/supervisor/spawn-owned.ts'
 import { compileCache } from './compile-cache.ts'
-import { askServers } from './servers-client.ts'
+import { callServers } from './servers/owner/client.ts'
 import { waitFor } from './wait-for.ts'
 
 export type ProgramProcess = {
@@ -31,7 +31,7 @@ export async function startProgram(options: {
   env: Record<string, string>
   folder?: string
 }): Promise<ProgramProcess> {
-  const folder = options.folder ?? (await askServers('loan.folder', { kind: 'plain' }))
+  const folder = options.folder ?? (await callServers('loan.folder', { kind: 'plain' }))
   const main = resolve(fileURLToPath(new URL('../../..', import.meta.url)), options.main)
   const logFile = join(folder, `${options.name}.log`)
   const cached = compileCache()
@@ -43,7 +43,7 @@ export async function startProgram(options: {
     env: { ...cached.env, ...options.env },
     logFile,
   })
-  await askServers('loan.note', { folder, processes: [{ pid: owned.pid, startTime: owned.startTime }] })
+  await callServers('loan.note', { folder, processes: [{ pid: owned.pid, startTime: owned.startTime }] })
   return {
     folder,
     pid: owned.pid,
@@ -57,8 +57,8 @@ export async function startProgram(options: {
       return (await owned.exited).code
     },
     logTail: (lines) => owned.logTail(lines),
-    text: () => textOf(logFile, owned.logStart),
-    lines: () => jsonLines(textOf(logFile, owned.logStart)),
+    text: () => formatLine(logFile, owned.logStart),
+    lines: () => jsonLines(formatLine(logFile, owned.logStart)),
   }
 }
 
@@ -68,15 +68,15 @@ export async function logLine(program: ProgramProcess, message: string): Promise
   void program.exited.then(() => (hasEnded = true))
   const find = () => program.lines().find((line) => line['msg'] === message)
   // Asked once more after the end: its last lines may hold the message.
-  const found = await waitFor(`log line "${message}"`, () => (hasEnded ? { line: find() } : find() && { line: find() }), {
+  const match = await waitFor(`log line "${message}"`, () => (hasEnded ? { line: find() } : find() && { line: find() }), {
     limitMs: 60_000,
     onTimeout: () => program.logTail(20),
   })
-  if (found.line === undefined) throw new Error(`the program ended without the log line "${message}":\n${program.logTail(20)}`)
-  return found.line
+  if (match.line === undefined) throw new Error(`the program ended without the log line "${message}":\n${program.logTail(20)}`)
+  return match.line
 }
 
-const textOf = (logFile: string, start: number): string => readFileSync(logFile).subarray(start).toString('utf8')
+const formatLine = (logFile: string, start: number): string => readFileSync(logFile).subarray(start).toString('utf8')
 
 function jsonLines(text: string): Record<string, unknown>[] {
   return text.split('\n').flatMap((line) => {

@@ -10,7 +10,7 @@ test.each([
   expect(tierOfRun(environment)).toBe(tier)
 })
 
-test('a size comes from the column of its tier, the largest where proof has several', () => {
+test('a size is taken from the column of its tier, for proof the largest', () => {
   expect(size('S4.commits', 'test')).toBe(10_000)
   expect(size('S4.commits', 'proof')).toBe(1_000_000)
   expect(sizes('S4.commits', 'proof')).toEqual([100_000, 1_000_000])

@@ -32,13 +32,16 @@ const table = {
   'kube.objects': { test: 1_000, proof: 10_000 },
   'processor.messages': { test: 20_000, proof: 1_000_000 },
   'processor.kills': { test: 2, proof: 50 },
-  'D69.outageMs': { test: 20_000, proof: 600_000 },
+  'D69.outageMs': { test: 8_000, proof: 600_000 },
   'D69.budgetBytes': { test: 4 * 1024 * 1024, proof: null },
   'D92.rows': { test: 20_000, proof: 100_000 },
   'D98.rows': { test: 20_000, proof: 100_000 },
+  'D114.flows': { test: 200, proof: 1_000 },
   'D101.rows': { test: 50_000, proof: 1_000_000 },
   'twoBrokers.submissions': { test: 320, proof: 8_000 },
   'fuzz.requests': { test: 5_000, proof: 100_000 },
+  'pipelines.schedules': { test: 200, proof: 5_000 },
+  'bounds.histories': { test: 12, proof: 500 },
   'command.followers': { test: 50, proof: 500 },
 } satisfies Record<string, Row>
 
@@ -47,7 +50,7 @@ type Row = { test: Cell; proof: Cell }
 type Table = typeof table
 export type SizeName = keyof Table
 type ColumnOf<K extends SizeName> = Table[K]['test'] | Table[K]['proof']
-/** A row whose columns are both numbers is a number to its caller; a null has to be looked at. */
+/** A row with numbers in both columns is a number to its caller; a row with null must be checked. */
 export type SizeOf<K extends SizeName> = null extends ColumnOf<K> ? number | null : number
 export type Tier = 'test' | 'proof'
 
@@ -61,18 +64,6 @@ export function sizes<K extends SizeName>(name: K, tier: Tier = tierOfRun()): re
   const cell: Cell = table[name][tier]
   return (Array.isArray(cell) ? cell : [cell]) as readonly SizeOf<K>[]
 }
-
-/** Tests of these scenarios wait as long as their page says in proof; in `npm test` they make the setting ten times smaller. */
-export const bySettings = ['A18', 'A33', 'A35', 'S17', 'S37', 'S38', 'S39', 'S47'] as const
-
-/** Chains of the processor that `npm test` runs; proof takes every source with every sink. */
-export const processorChains = [
-  { source: 'kafka', sink: 'postgresql', mode: 'upsert' },
-  { source: 'kafka', sink: 'kafka', mode: 'transactional' },
-  { source: 'postgresql-cdc', sink: 'kafka', mode: 'default' },
-  { source: 'postgresql', sink: 'clickhouse', mode: 'default' },
-  { source: 'kafka', sink: 'iceberg', mode: 'default' },
-] as const
 
 export function tierOfRun(environment: NodeJS.ProcessEnv = process.env): Tier {
   return environment['BROKKR_TEST_TIER'] === 'proof' ? 'proof' : 'test'

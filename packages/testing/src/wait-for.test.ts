@@ -16,7 +16,7 @@ test.each([undefined, null, false] as const)('%j means not yet, and so does a th
   expect(await waitFor('seven', () => answers.shift()?.())).toBe(7)
 })
 
-test('the error names what was waited for, how long, the last value and the further text', async () => {
+test('the error contains the subject, the duration, the last value and the extra text', async () => {
   const failure = waitFor('the row', () => null, { limitMs: 20, everyMs: 5, onTimeout: () => 'log tail: nothing' })
   await expect(failure).rejects.toThrow(/^Waited \d+ ms \(\d+ probes\) for the row, in vain\. Last value: null\.\nlog tail: nothing$/)
 })
@@ -30,7 +30,7 @@ test('a probe that never answers does not outlast the limit', async () => {
   await expect(failure).rejects.toThrow('The last probe did not answer.')
 })
 
-test('a further text that fails does not hide what was waited for', async () => {
+test('an extra text that fails does not hide the subject', async () => {
   const failure = waitFor('the row', () => false, { limitMs: 5, onTimeout: throws })
   await expect(failure).rejects.toThrow(/for the row, in vain.*\n\(no further text: refused\)$/s)
 })

@@ -1,10 +1,10 @@
-// Waits for a fact instead of sleeping: asks at once, then ever more seldom up to `everyMs`. When the limit is over the
-// error says what was waited for, how long, and what was seen last, so that a stalled test explains itself.
+// Waits for a condition: probes immediately, then with growing pauses up to `everyMs`. On timeout, the error names the condition,
+// the limit and the last result.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { inspect } from 'node:util'
 
 export type WaitOptions = {
-  /** Only catches a stall: ten times what a slow machine needs. */
+  /** Catches stalls only: ten times the need of a slow machine. */
   limitMs?: number
   /** Longest pause between two probes. */
   everyMs?: number
@@ -19,18 +19,18 @@ export async function waitFor<T>(what: string, probe: () => T | NotYet | Promise
   const startedMs = performance.now()
   let pauseMs = 1
   for (let probes = 1; ; probes += 1) {
-    const seen = await withinLimit(attempt(probe), limitMs - (performance.now() - startedMs))
-    if (seen.is === 'there') return seen.value
+    const result = await withinLimit(attempt(probe), limitMs - (performance.now() - startedMs))
+    if (result.is === 'there') return result.value
     const waitedMs = performance.now() - startedMs
-    if (seen.is === 'hung' || waitedMs >= limitMs) throw await timedOut({ what, waitedMs, probes, seen: describe(seen), options })
+    if (result.is === 'hung' || waitedMs >= limitMs) throw await timedOut({ what, waitedMs, probes, seen: describe(result), options })
     await sleep(Math.min(pauseMs, Math.max(1, limitMs - waitedMs)))
     pauseMs = Math.min(pauseMs * 2, Math.max(1, everyMs))
   }
 }
 
-type Seen<T> = { is: 'there'; value: T } | { is: 'not yet'; value: NotYet } | { is: 'failed'; error: unknown } | { is: 'hung' }
+type LastResult<T> = { is: 'there'; value: T } | { is: 'not yet'; value: NotYet } | { is: 'failed'; error: unknown } | { is: 'hung' }
 
-async function attempt<T>(probe: () => T | NotYet | Promise<T | NotYet>): Promise<Seen<T>> {
+async function attempt<T>(probe: () => T | NotYet | Promise<T | NotYet>): Promise<LastResult<T>> {
   try {
     const value = await probe()
     return value === undefined || value === null || value === false ? { is: 'not yet', value: value as NotYet } : { is: 'there', value }
@@ -39,10 +39,10 @@ async function attempt<T>(probe: () => T | NotYet | Promise<T | NotYet>): Promis
   }
 }
 
-/** A probe that never answers must not outlast the limit; whatever it says later is dropped. */
-async function withinLimit<T>(answer: Promise<Seen<T>>, limitMs: number): Promise<Seen<T>> {
+/** A probe that never ends must not exceed the limit; its late result is ignored. */
+async function withinLimit<T>(answer: Promise<LastResult<T>>, limitMs: number): Promise<LastResult<T>> {
   const over = new AbortController()
-  const hung = sleep(Math.max(1, limitMs), { is: 'hung' } as const, { signal: over.signal }).catch((): Seen<T> => ({ is: 'hung' }))
+  const hung = sleep(Math.max(1, limitMs), { is: 'hung' } as const, { signal: over.signal }).catch((): LastResult<T> => ({ is: 'hung' }))
   try {
     return await Promise.race([answer, hung])
   } finally {
@@ -50,7 +50,7 @@ async function withinLimit<T>(answer: Promise<Seen<T>>, limitMs: number): Promis
   }
 }
 
-function describe(seen: Seen<unknown>): string {
+function describe(seen: LastResult<unknown>): string {
   if (seen.is === 'hung') return 'The last probe did not answer.'
   if (seen.is !== 'failed') return `Last value: ${inspect(seen.value)}.`
   return `Last error: ${seen.error instanceof Error ? (seen.error.stack ?? seen.error.message) : inspect(seen.error)}`

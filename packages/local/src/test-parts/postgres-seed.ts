@@ -1,7 +1,7 @@
 // Data of a server that were made once and are copied for each test: a tenth of the time that initdb needs.
 import { chmodSync, chownSync, cpSync, lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { startPostgres } from '../postgres.ts'
+import { startPostgres } from '../postgres/postgres.ts'
 
 /** Makes the data in `dir` and leaves no server running. */
 export async function makePostgresSeed(dir: string): Promise<void> {

@@ -1,7 +1,0 @@
-// A real schema registry for tests: one server per run. Subjects are shared, so a test takes names that nobody else has.
-import { askServers } from './servers-client.ts'
-
-/** `url` is the base of the Confluent-compatible API. Its default compatibility is NONE; a test that needs another sets it. */
-export function schemaRegistry(): Promise<{ url: string }> {
-  return askServers('schemaRegistry', {})
-}
