@@ -1,4 +1,4 @@
-// Runs one measured program as a process of its own and tells its wall time, CPU and peak memory; what it prints last as JSON is
+// Runs one measured program as a separate process and reports its wall time, CPU and peak memory; its last line, as JSON, is
 // its own figure. Programs are measured apart, so that one's garbage is not the other's.
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -37,7 +37,7 @@ export async function measure(command: string, args: readonly string[], env: Rec
 }
 
 /** CPU seconds of a running process so far. */
-export function cpuSecondsOf(pid: number): number {
+export function readCpuSeconds(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
   return (Number(stat[11]) + Number(stat[12])) / 100
 }
@@ -48,7 +48,7 @@ export interface Child {
   readonly ended: Promise<void>
 }
 
-/** A program that goes on while others work, and tells how it is doing line by line. */
+/** Starts a program that runs in parallel and reports its progress line by line. */
 export function startChild(command: string, args: readonly string[]): Child {
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()

@@ -3,34 +3,34 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
 /** All threads of one process. */
-export function cpuNsOf(pid: number): number {
-  return sum(threadsOf(pid).map((thread) => firstNumber(`/proc/${pid}/task/${thread}/schedstat`)))
+export function readCpuNs(pid: number): number {
+  return sum(listThreads(pid).map((thread) => firstNumber(`/proc/${pid}/task/${thread}/schedstat`)))
 }
 
 /** A server and its workers: PostgreSQL has a process per connection. */
 export function cpuNsOfFamily(parent: number): number {
-  return sum([parent, ...childrenOf(parent)].map(cpuNsOf))
+  return sum([parent, ...listChildren(parent)].map(readCpuNs))
 }
 
-function threadsOf(pid: number): string[] {
+function listThreads(pid: number): string[] {
   try {
     return readdirSync(`/proc/${pid}/task`)
   } catch {
-    return [] // It has ended between two looks.
+    return [] // The process has ended.
   }
 }
 
-function childrenOf(parent: number): number[] {
+function listChildren(parent: number): number[] {
   return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && parentOf(name) === parent)
+    .filter((name) => /^\d+$/.test(name) && readParent(name) === parent)
     .map(Number)
 }
 
-function parentOf(pid: string): number {
+function readParent(pid: string): number {
   try {
     return Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')[1])
   } catch {
-    return -1 // It has ended between two looks.
+    return -1 // The process has ended.
   }
 }
 

@@ -1,7 +1,7 @@
 // kubectl on the same load: one file, server-side, discovery warm.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ensureKubeAssets } from '@brokkr/local/assets.ts'
+import { ensureKubeAssets } from '@brokkr/local/assets/kube-assets.ts'
 import { type Measured, measure } from './child.ts'
 import { configMapText } from './kube/objects.ts'
 

@@ -3,10 +3,10 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { makePak } from '@brokkr/contract/pak.ts'
-import { freePort } from '@brokkr/local/free-ports.ts'
-import { type PrivatePostgres, privatePostgres } from '@brokkr/testing/postgres.ts'
+import { generatePak } from '@brokkr/contract/auth/pak.ts'
+import { freePort } from '@brokkr/local/supervisor/free-ports.ts'
 import { logLine, type ProgramProcess, startProgram } from '@brokkr/testing/program.ts'
+import { type PrivatePostgres, privatePostgres } from '@brokkr/testing/servers/postgres.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import pg from 'pg'
 import { beforeAll, expect, test } from 'vitest'
@@ -130,6 +130,30 @@ async function sendEverywhere(): Promise<void> {
   const aliases = `a: &a "${canary}"\nb: [${'*a,'.repeat(150)}]\n`
   expect((await call('POST', objects, { body: aliases })).status).toBe(400)
 
+  // Telemetry: log lines and messages of events, stored and refused.
+  await call('POST', `/agents/${agentId}/targets`, { body: { agent_id: agentId, stack_id: stack['id'] }, isShown: true })
+  const sender = { agent_id: agentId, stack_id: stack['id'] }
+  const line = { ...sender, namespace: 'n', pod: 'p', container: 'c', ts: '2026-01-02T03:04:05Z', line: canary }
+  const involved_object = { api_version: 'v1', kind: 'Pod', name: 'p' }
+  const event = { ...sender, observed_at: line.ts, reason: 'r', message: canary, event_type: 'Normal', involved_object }
+  const telemetry = { k8s_events: [event], pod_log_lines: [line] }
+  expect((await call('POST', `/agents/${agentId}/telemetry`, { pak: agent.pak, body: telemetry })).status).toBe(202)
+  const wrong = { pod_log_lines: [{ ...line, pod: [canary] }] }
+  expect((await call('POST', `/agents/${agentId}/telemetry`, { pak: agent.pak, body: wrong })).status).toBe(422)
+
+  // Plans: content, results of agents, refused.
+  const plans = `/stacks/${stack['id']}/plans`
+  const plan = await call('POST', plans, { body: { yaml_content: secretYaml(canary) } })
+  expect(plan.status).toBe(201)
+  expect((await call('POST', plans, { body: { yaml_content: `a: [${canary}` } })).status).toBe(400)
+  const summary = { create: 0, update: 1, delete: 0, unchanged: 0, denied: 0, unchecked: 0 }
+  const fields = [{ path: '/data/v', before: canary, after: canary }]
+  const change = { group: '', kind: 'ConfigMap', namespace: 'n', name: 'c', change: 'update', fields, guard: null, message: canary }
+  const result = { state: 'answered', reason: null, summary, changes: [change] }
+  const results = `/plans/${plan.json['id']}/results`
+  expect((await call('POST', results, { pak: agent.pak, body: result })).status).toBe(204)
+  expect((await call('POST', results, { pak: agent.pak, body: { ...result, changes: [canary] } })).status).toBe(422)
+
   // Readers who may not see Secret values.
   const reader = await made('/admin/paks', { name: 'reader', readonly: true }, 'pak')
   for (const path of [objects, `/deployment-objects/${first.json['id']}`])
@@ -138,12 +162,12 @@ async function sendEverywhere(): Promise<void> {
   // Keys: made, replaced, sent where they open nothing.
   await made(`/generators/${generatorId}/rotate-pak`, {}, 'pak')
   await made(`/agents/${agentId}/rotate-pak`, {}, 'pak')
-  const own = await makePak()
+  const own = await generatePak()
   secrets.push(own.pak.split('_')[2] ?? '')
   await call('POST', `/agents/${agentId}/rotate-pak`, { body: { short_token: own.short, pak_hash: own.hash } })
   const named = await made('/admin/paks', { name: 'k' }, 'pak')
   await made(`/admin/paks/${String(named.json['id'])}/rotate`, undefined, 'pak')
-  const stranger = await makePak()
+  const stranger = await generatePak()
   secrets.push(stranger.pak.split('_')[2] ?? '')
   expect((await call('GET', '/stacks', { pak: stranger.pak })).status).toBe(401)
   expect((await call('GET', `/stacks?key=${stranger.pak}`)).status).toBe(200)
@@ -156,7 +180,7 @@ async function sendEverywhere(): Promise<void> {
   // Join tokens: made, used, used up, revoked, sent where they open nothing. A manifest shows its own to whoever has it.
   const invite = await made('/agent-invites', { uses: 2 }, 'token')
   const joining = async (token: string, isShown = true) => {
-    const { pak, short, hash } = await makePak()
+    const { pak, short, hash } = await generatePak()
     secrets.push(pak.split('_')[2] ?? '')
     const facts = { cluster_uid: 'u', agent_version: '1', k8s_version: 'v1', sent_at: new Date().toISOString() }
     const body = { short_token: short, pak_hash: hash, name: `joined-${short}`, cluster_name: 'c', ...facts }
@@ -247,7 +271,7 @@ async function failToStart(): Promise<string> {
   return said.join('\n')
 }
 
-test('a secret that goes in anywhere is found in no log, audit row, error, dump or file', async () => {
+test('a secret of any request appears in no log, audit row, error, dump or file', async () => {
   await plant()
   await sendEverywhere()
   const audit = await waitFor('the audit rows of the refused calls', async () => {

@@ -2,24 +2,24 @@
 // from POST to the cluster and back, through updates, removal, kills and late commits.
 import { type AgentProcess, startTestAgent } from '@brokkr/testing/agent.ts'
 import {
-  makeAgent,
-  makeGenerator,
+  createAgent,
+  createGenerator,
   startTestBroker,
   type TestAgent,
   type TestBroker,
-  type TestTenant,
+  type TestGenerator,
   unique,
 } from '@brokkr/testing/broker.ts'
-import { cluster, type TestCluster } from '@brokkr/testing/kube.ts'
 import { openSubmission } from '@brokkr/testing/late-submission.ts'
-import { database, type TestDatabase } from '@brokkr/testing/postgres.ts'
+import { cluster, type TestCluster } from '@brokkr/testing/servers/kube.ts'
+import { database, type TestDatabase } from '@brokkr/testing/servers/postgres.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { beforeAll, expect, test } from 'vitest'
 
 let at: TestCluster
 let db: TestDatabase
 let broker: TestBroker
-let tenant: TestTenant
+let tenant: TestGenerator
 let agent: TestAgent
 let running: AgentProcess
 const label = unique('env')
@@ -28,8 +28,8 @@ beforeAll(async () => {
   at = await cluster()
   db = await database()
   broker = await startTestBroker({ databaseUrl: db.url })
-  tenant = await makeGenerator(broker)
-  agent = await makeAgent(broker, { labels: [label], generators: [tenant] })
+  tenant = await createGenerator(broker)
+  agent = await createAgent(broker, { labels: [label], generators: [tenant] })
   running = await startTestAgent({ broker, agent, kubeconfigPath: at.kubeconfigPath, namespace: await at.namespace('agent') })
   return async () => {
     await running.kill()
@@ -67,7 +67,7 @@ const seen = (namespace: string, name: string, is: (found: Found | null) => bool
     onTimeout: explain,
   })
 
-test('a submitted object reaches the cluster, and its status comes back with that sequence; the next sequence updates it', async () => {
+test('a submitted object is applied, reported with its sequence, and updated by the next', async () => {
   const namespace = await at.namespace('first')
   const stack = await makeStack()
   const first = await submit(stack.id, configMap(namespace, 'greeting', { text: 'hello' }), configMap(namespace, 'other', { a: '1' }))
@@ -97,7 +97,7 @@ test('a submitted object reaches the cluster, and its status comes back with tha
   expect(ofStack.toReversed()).toEqual(['APPLIED SUCCESS', 'UPDATED SUCCESS'])
 })
 
-test('what a new revision leaves out goes, and a marker removes the rest', async () => {
+test('a dropped member is pruned, and a deletion marker removes the rest', async () => {
   const namespace = await at.namespace('marker')
   const stack = await makeStack()
   await submit(stack.id, configMap(namespace, 'stays', {}), configMap(namespace, 'goes', {}), configMap(namespace, 'stays-too', {}))
@@ -117,7 +117,7 @@ test('what a new revision leaves out goes, and a marker removes the rest', async
   expect(await read(namespace, 'foreign')).not.toBeNull()
 })
 
-test('an agent that is killed and comes back writes nothing that has not changed', async () => {
+test('a killed and restarted agent writes nothing that is unchanged', async () => {
   const namespace = await at.namespace('restart')
   const stack = await makeStack()
   await submit(stack.id, configMap(namespace, 'one', { a: '1' }), configMap(namespace, 'two', { b: '2' }))
@@ -132,7 +132,7 @@ test('an agent that is killed and comes back writes nothing that has not changed
   expect([await read(namespace, 'one'), await read(namespace, 'two')].map((map) => map?.metadata.resourceVersion)).toEqual(before)
 })
 
-test('while the broker is gone the agent heals what others change, and afterwards it catches up', async () => {
+test('an agent without its broker heals drift and later applies missed changes', async () => {
   const namespace = await at.namespace('away')
   const stack = await makeStack()
   await submit(stack.id, configMap(namespace, 'kept', { a: '1' }))
@@ -154,7 +154,7 @@ test('while the broker is gone the agent heals what others change, and afterward
   expect((await read(namespace, 'kept'))?.data).toEqual({ a: '2' })
 })
 
-test('of two submissions that commit in reverse order both arrive in the cluster', async () => {
+test('two submissions that commit in reverse order are both applied', async () => {
   const namespace = await at.namespace('late')
   const [early, late] = [await makeStack(), await makeStack()]
   const held = await openSubmission({ connect: db.connect, encryptionKey: broker.encryptionKey }, late.id, configMap(namespace, 'late', {}))
@@ -166,7 +166,7 @@ test('of two submissions that commit in reverse order both arrive in the cluster
   expect(await read(namespace, 'late')).not.toBeNull()
 })
 
-test('a stack that loses its label is removed from the cluster; its neighbours stay', async () => {
+test('a stack without its label is removed, and other stacks stay', async () => {
   const namespace = await at.namespace('label')
   const [leaving, staying] = [await makeStack(), await makeStack()]
   await submit(leaving.id, configMap(namespace, 'leaving', {}))
@@ -178,7 +178,7 @@ test('a stack that loses its label is removed from the cluster; its neighbours s
   expect(await read(namespace, 'staying')).not.toBeNull()
 })
 
-test('an object that cannot be applied is told with its reason, and the next revision heals it', async () => {
+test('a failed object is reported with its reason, and the next one heals the stack', async () => {
   const namespace = await at.namespace('wrong')
   const stack = await makeStack()
   await submit(

@@ -2,18 +2,18 @@
 // outlives a broker that is gone, and outlives a database that was restored from an old backup.
 import type { StackId } from '@brokkr/contract/wire.ts'
 import { type AgentProcess, startTestAgent } from '@brokkr/testing/agent.ts'
-import { type AuditedCluster, auditedCluster, isDelete } from '@brokkr/testing/audited-cluster.ts'
 import {
-  makeAgent,
-  makeGenerator,
+  createAgent,
+  createGenerator,
   startTestBroker,
   type TestAgent,
   type TestBroker,
-  type TestTenant,
+  type TestGenerator,
   unique,
 } from '@brokkr/testing/broker.ts'
-import { type PrivatePostgres, privatePostgres } from '@brokkr/testing/postgres.ts'
-import { coldBackup } from '@brokkr/testing/postgres-backup.ts'
+import { type AuditedCluster, auditedCluster, isDelete, isWrite } from '@brokkr/testing/servers/audited-cluster.ts'
+import { type PrivatePostgres, privatePostgres } from '@brokkr/testing/servers/postgres.ts'
+import { coldBackup } from '@brokkr/testing/servers/postgres-backup.ts'
 import { size } from '@brokkr/testing/sizes.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import pg from 'pg'
@@ -32,7 +32,7 @@ interface Found {
 
 let server: PrivatePostgres
 let broker: TestBroker
-let tenant: TestTenant
+let tenant: TestGenerator
 let north: Place
 let south: Place
 const everywhere = unique('everywhere')
@@ -41,9 +41,10 @@ const namespace = 'shop'
 beforeAll(async () => {
   server = await privatePostgres()
   broker = await startTestBroker({ databaseUrl: (await server.database()).url })
-  tenant = await makeGenerator(broker)
+  tenant = await createGenerator(broker)
   north = await place('north')
-  south = await place('south')
+  // Its local policy differs.
+  south = await place('south', { BROKKR__AGENT__DENIED_KINDS: 'ServiceAccount' })
   return async () => {
     for (const { running, at } of [north, south]) {
       await running.kill()
@@ -54,12 +55,17 @@ beforeAll(async () => {
   }
 }, 400_000)
 
-async function place(name: string): Promise<Place> {
+async function place(name: string, policy: Record<string, string> = {}): Promise<Place> {
   const at = await auditedCluster()
   await at.api('POST', '/api/v1/namespaces', { body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } } })
   const label = unique(name)
-  const agent = await makeAgent(broker, { name: unique(name), labels: [label, everywhere], generators: [tenant] })
-  const env = { BROKKR__AGENT__POLLING_INTERVAL: '1', BROKKR__AGENT__RECONNECT_MAX_SECONDS: '1', BROKKR__AGENT__SNAPSHOT_INTERVAL: '5' }
+  const agent = await createAgent(broker, { name: unique(name), labels: [label, everywhere], generators: [tenant] })
+  const env = {
+    BROKKR__AGENT__POLLING_INTERVAL: '1',
+    BROKKR__AGENT__RECONNECT_MAX_SECONDS: '1',
+    BROKKR__AGENT__SNAPSHOT_INTERVAL: '5',
+    ...policy,
+  }
   return { at, agent, label, running: await startTestAgent({ broker, agent, kubeconfigPath: at.kubeconfigPath, env }) }
 }
 
@@ -87,7 +93,7 @@ async function useTransactions(count: number): Promise<void> {
 const deletesOf = async ({ at }: Place, since: number) =>
   (await at.writes({ since })).filter(isDelete).map(({ resource, name }) => `${resource} ${name}`)
 
-test('what is submitted once runs in both clusters', async () => {
+test('a stack submitted once runs in both clusters', async () => {
   const stack = await makeStack(everywhere)
   await submit(stack.id, map('both', { v: '1' }))
   await has(north, 'both', '1')
@@ -101,7 +107,62 @@ test('what is submitted once runs in both clusters', async () => {
   })
 })
 
-test('a stack whose label moves leaves one cluster and arrives in the other; an object that two stacks share is never absent', async () => {
+test('[A57] a plan counts its effect per cluster, names the silent one and writes nothing; apply is refused once it moved', async () => {
+  const label = unique('planned')
+  for (const { agent } of [north.agent, south.agent])
+    await broker.admin.agentsAddLabel({ params: { id: agent.id }, body: { agent_id: agent.id, label } })
+  const silent = await createAgent(broker, { name: unique('silent'), labels: [label], generators: [tenant] })
+  const stack = await makeStack(label)
+  const params = { id: stack.id }
+  const secret = (password: string) =>
+    JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'planned', namespace }, stringData: { password } })
+  const account = JSON.stringify({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'planned', namespace } })
+  await submit(stack.id, map('planned', { v: '1' }), secret('old-canary'))
+  await has(north, 'planned', '1')
+  await has(south, 'planned', '1')
+  const applied = async () => {
+    const { agents } = await tenant.client.getStackStatus({ params })
+    return agents.filter(({ phase }) => phase === 'applied').length === 2
+  }
+  await soon('both to report', applied)
+  const marks = { north: await north.at.mark(), south: await south.at.mark() }
+
+  const yaml_content = [map('planned', { v: '2' }), secret('new-canary'), account].join('\n---\n')
+  const plan = await tenant.client.createPlan({ params, body: { yaml_content } })
+  const readPlan = () => tenant.client.getPlan({ params: { id: plan.id } })
+  await soon('both to answer', async () => (await readPlan()).results.filter(({ state }) => state === 'answered').length === 2)
+  const { results } = await readPlan()
+  const of = (id: string) => results.find(({ agent_id }) => agent_id === id)
+  const nothing = { create: 0, update: 0, delete: 0, unchanged: 0, denied: 0, unchecked: 0 }
+  expect(of(north.agent.agent.id)?.summary).toEqual({ ...nothing, create: 1, update: 2 })
+  expect(of(south.agent.agent.id)?.summary).toEqual({ ...nothing, denied: 1, update: 2 })
+  expect(of(silent.agent.id)).toMatchObject({ state: 'silent', reason: 'disconnected', summary: null, agent_name: silent.agent.name })
+  expect(JSON.stringify(results)).not.toMatch(/canary|b2xkLWNhbmFye|bmV3LWNhbmFye/)
+  const fields = of(north.agent.agent.id)?.changes.find(({ kind }) => kind === 'ConfigMap')?.fields
+  expect(fields).toEqual([{ path: '/data/v', before: '1', after: '2', manager: 'brokkr-agent' }])
+  for (const [where, since] of [
+    [north, marks.north],
+    [south, marks.south],
+  ] as const) {
+    const requests = (await where.at.writes({ since })).filter(({ name }) => name === 'planned')
+    expect(requests.length).toBeGreaterThan(0)
+    expect(requests.filter(isWrite)).toEqual([])
+  }
+
+  const apply = (content: string) =>
+    tenant.client.createDeploymentObject({ params, query: { plan_id: plan.id }, body: { yaml_content: content } })
+  await expect(apply(map('planned', { v: '3' }))).rejects.toMatchObject({ code: 'plan_outdated', details: { changed: ['content'] } })
+  await broker.admin.agentsRemoveLabel({ params: { id: silent.agent.id, label } })
+  await expect(apply(yaml_content)).rejects.toMatchObject({ code: 'plan_outdated', details: { changed: ['targets'] } })
+  await broker.admin.agentsAddLabel({ params: { id: silent.agent.id }, body: { agent_id: silent.agent.id, label } })
+  await apply(yaml_content)
+  await has(north, 'planned', '2')
+  await tenant.client.deleteStack({ params })
+  await has(north, 'planned', null)
+  await has(south, 'planned', null)
+})
+
+test('a moved label moves its stack, and an object shared by two stacks is never absent', async () => {
   const adopt = { 'brokkr.io/adopt': 'true' }
   const [moving, heir] = [await makeStack(north.label), await makeStack(unique('nobody'))]
   await submit(moving.id, map('shared', { v: 'old' }, adopt), map('moves', { v: '1' }))
@@ -120,7 +181,7 @@ test('a stack whose label moves leaves one cluster and arrives in the other; an 
   expect((await read(south, 'shared'))?.data).toEqual({ v: 'old' })
 })
 
-test('while the broker is gone drift is healed in both clusters, and what happened is told afterwards, in order', async () => {
+test('drift is healed in both clusters without the broker and reported in order later', async () => {
   const stack = await makeStack(everywhere)
   const object = await submit(stack.id, map('kept', { v: '0' }))
   for (const where of [north, south]) await has(where, 'kept', '0')
@@ -152,7 +213,7 @@ test('while the broker is gone drift is healed in both clusters, and what happen
   for (const where of [north, south]) await has(where, 'kept', '1')
 })
 
-test('a database that was restored from an old backup takes nothing away', async () => {
+test('a database restored from an old backup removes nothing', async () => {
   const before = await makeStack(everywhere)
   await submit(before.id, map('before', { v: '1' }))
   for (const where of [north, south]) await has(where, 'before', '1')
@@ -182,12 +243,12 @@ test('a database that was restored from an old backup takes nothing away', async
   }
   // Complete lists come every five seconds here. Two further ones, and then a restart, must not wear the memory out.
   for (const { running } of [north, south]) {
-    const lists = () => running.lines().filter(({ msg, held }) => msg === 'removal held by the guard' && Number(held) > 0).length
+    const lists = () => running.lines().filter(({ msg, held }) => msg === 'removal held by the prune guard' && Number(held) > 0).length
     await soon('two more lists', async () => lists() >= 3)
   }
   await north.running.kill()
   north = { ...north, running: await north.running.again() }
-  await soon('the list after the restart', async () => north.running.lines().some(({ msg }) => msg === 'removal held by the guard'))
+  await soon('the list after the restart', async () => north.running.lines().some(({ msg }) => msg === 'removal held by the prune guard'))
   expect(await deletesOf(north, marks[0]!)).toEqual([])
   expect(await deletesOf(south, marks[1]!)).toEqual([])
   for (const where of [north, south]) expect((await read(where, 'after'))?.data).toEqual({ v: '1' })

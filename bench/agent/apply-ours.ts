@@ -1,24 +1,23 @@
 // Ours: the reconcile half of the agent with its shipped settings, fed by frames as the stream brings them. Tells the time of the
 // first apply, of a second look that finds everything unchanged, and of a change of every object.
 import { randomUUID } from 'node:crypto'
-import { Connection } from '@brokkr/agent/follow/connection.ts'
-import { WantedMap } from '@brokkr/agent/follow/wanted-map.ts'
-import { Deployments } from '@brokkr/agent/loops/deployments.ts'
+import { FrameProcessor } from '@brokkr/agent/connection/frame-processor.ts'
+import { SyncState } from '@brokkr/agent/desired-state/sync-state.ts'
 import { agentMetrics } from '@brokkr/agent/metrics.ts'
 import { ensureHashKey } from '@brokkr/agent/reconcile/agent-state.ts'
-import { CleanMarks } from '@brokkr/agent/reconcile/clean-marks.ts'
-import { startDriftWatch } from '@brokkr/agent/reconcile/drift.ts'
+import { DriftWatch } from '@brokkr/agent/reconcile/drift/drift-watch.ts'
+import { VerifiedVersions } from '@brokkr/agent/reconcile/drift/verified-versions.ts'
 import { MemberIndex } from '@brokkr/agent/reconcile/member-index.ts'
-import { Outbox } from '@brokkr/agent/reconcile/outbox.ts'
-import { PruneApprovals } from '@brokkr/agent/reconcile/prune-approvals.ts'
+import { PruneApprovals } from '@brokkr/agent/reconcile/prune/prune-approvals.ts'
+import { StackController } from '@brokkr/agent/reconcile/stack-controller.ts'
+import { StackGenerators } from '@brokkr/agent/reconcile/stack-generators.ts'
 import { StackParents } from '@brokkr/agent/reconcile/stack-parents.ts'
-import { Tenants } from '@brokkr/agent/reconcile/tenants.ts'
+import { Outbox } from '@brokkr/agent/reporting/outbox.ts'
 import { begin, end, hello, put } from '@brokkr/agent/test-parts/frames.ts'
-import { openKube } from '@brokkr/kube/client.ts'
-import { loadKubeconfig } from '@brokkr/kube/kubeconfig.ts'
+import { loadKubeconfig, openKube } from '@brokkr/kube'
 import { systemClock as clock } from '@brokkr/runtime/clock.ts'
-import { silentLog as log } from '@brokkr/runtime/log.ts'
-import { createMetrics } from '@brokkr/runtime/metrics.ts'
+import { silentLog as log } from '@brokkr/runtime/logging/log.ts'
+import { createMetrics } from '@brokkr/runtime/metrics/metrics.ts'
 import { configMapText } from '../kube/objects.ts'
 
 const [path, own, namespace, countText, stacksText] = process.argv.slice(2) as [string, string, string, string, string]
@@ -35,8 +34,8 @@ function startAgent() {
       metrics,
       parents: new StackParents({ kube, clock }, { namespace: own, agentId, tooling: 'brokkr/v0.0.0', savesManifests: true }),
       members: new MemberIndex(),
-      clean: new CleanMarks(),
-      tenants: new Tenants(() => Promise.resolve([])),
+      verifiedVersions: new VerifiedVersions(),
+      generators: new StackGenerators(() => Promise.resolve([])),
       approvals: new PruneApprovals(),
       agentId,
       hashKey: await ensureHashKey({ kube }, own, AbortSignal.timeout(60_000)),
@@ -55,53 +54,53 @@ function startAgent() {
         goneWaitMs: 5_000,
       },
     }
-    const map = new WantedMap()
+    const map = new SyncState()
     const outbox = new Outbox({ metrics })
-    const deployments: Deployments = new Deployments(
+    const { members, verifiedVersions } = reconcile
+    const drift = new DriftWatch({ kube, clock, log, members, verifiedVersions, namespaces: () => null }, agentId)
+    const controller = new StackController(
       {
-        map: () => map,
-        drift: () => drift,
+        state: map,
+        drift,
         reconcile,
         permit: { refusal: null },
-        history: { orphans: new Set(), save: () => Promise.resolve() },
+        epochRecord: { orphans: new Set(), save: () => Promise.resolve() },
         outbox,
         agentId: agentId as never,
         clock,
         log,
         metrics,
-        fightMs: () => 600_000,
+        conflictWindowMs: () => 600_000,
       },
       { concurrency: () => 10, attemptMs: () => 900_000, retryMaxMs: () => 300_000 },
     )
-    const { members, clean } = reconcile
-    const drift = startDriftWatch({ kube, clock, log, members, clean, namespaces: () => null }, agentId, (stackId, key) =>
-      deployments.suspect(stackId as never, key),
-    )
-    deployments.start()
+    drift.onCandidate((stackId, key) => controller.addDriftCandidate(stackId as never, key))
+    drift.start()
+    controller.start()
     /** Until every stack was reported at this revision. */
     const bring = async (rev: number, value: string): Promise<number> => {
-      const frames = Array.from({ length: stacks }, (_, stack) => put(stack + 1, rev, textOf(stack, value)))
+      const frames = Array.from({ length: stacks }, (_, stack) => put(stack + 1, rev, buildManifest(stack, value)))
       const startedMs = performance.now()
-      const connection = new Connection(map)
-      for (const effect of [hello(), begin(), ...frames, end(frames)].flatMap((frame) => connection.take(frame)))
-        if (effect.do === 'look') deployments.look(effect.stackId)
+      const connection = new FrameProcessor(map)
+      for (const effect of [hello(), begin(), ...frames, end(frames)].flatMap((frame) => connection.process(frame)))
+        if (effect.do === 'reconcile') controller.reconcile(effect.stackId)
       for (;;) {
-        const done = outbox.nextRows(stacks).filter((row) => row.rev === rev && row.phase === 'applied')
-        if (done.length === stacks) return (performance.now() - startedMs) / 1000
+        const appliedRows = outbox.nextRows(stacks).filter((row) => row.rev === rev && row.phase === 'applied')
+        if (appliedRows.length === stacks) return (performance.now() - startedMs) / 1000
         const failed = outbox.nextRows(stacks).find(({ phase }) => phase === 'failed')
         if (failed) throw new Error(JSON.stringify(failed))
         await clock.sleep(5)
       }
     }
     const stop = async () => {
-      await deployments.stop()
+      await controller.stop()
       await drift.stop()
       await kube.close()
     }
     const lookAgain = async (): Promise<number> => {
       const startedMs = performance.now()
-      await deployments.resync(AbortSignal.timeout(600_000))
-      while (deployments.depth > 0) await clock.sleep(5)
+      await controller.resync(AbortSignal.timeout(600_000))
+      while (controller.depth > 0) await clock.sleep(5)
       return (performance.now() - startedMs) / 1000
     }
     return { bring, lookAgain, stop }
@@ -109,7 +108,7 @@ function startAgent() {
 }
 
 const perStack = count / stacks
-const textOf = (stack: number, value: string): string =>
+const buildManifest = (stack: number, value: string): string =>
   Array.from({ length: perStack }, (_, n) => configMapText(namespace, stack * perStack + n, value)).join('\n---\n')
 
 const agent = await startAgent()

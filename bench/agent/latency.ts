@@ -1,11 +1,10 @@
 // From a submission to the changed object, through a real broker and a real agent, beside the sum of the requests that this takes when each is
 // sent bare, in turn with the agent: after the same pause, and once more right behind it, warm from the time before, which the bar is about.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openKube } from '@brokkr/kube/client.ts'
-import { loadKubeconfig } from '@brokkr/kube/kubeconfig.ts'
+import { loadKubeconfig, openKube } from '@brokkr/kube'
 import { startTestAgent } from '@brokkr/testing/agent.ts'
-import { makeAgent, makeGenerator, startTestBroker } from '@brokkr/testing/broker.ts'
-import type { PrivateCluster } from '@brokkr/testing/kube.ts'
+import { createAgent, createGenerator, startTestBroker } from '@brokkr/testing/broker.ts'
+import type { PrivateCluster } from '@brokkr/testing/servers/kube.ts'
 import { percentile, spread, tell } from '../figures.ts'
 import { configMap } from '../kube/objects.ts'
 
@@ -15,8 +14,8 @@ const restMs = 200
 
 export async function latency(plane: PrivateCluster, submissions: number): Promise<void> {
   const broker = await startTestBroker({ env: { BROKKR__LOG__LEVEL: 'info' } })
-  const tenant = await makeGenerator(broker)
-  const agent = await makeAgent(broker, { labels: ['bench'], generators: [tenant] })
+  const tenant = await createGenerator(broker)
+  const agent = await createAgent(broker, { labels: ['bench'], generators: [tenant] })
   const own = await plane.namespace('agent')
   const namespace = await plane.namespace('work')
   const running = await startTestAgent({
@@ -52,11 +51,11 @@ export async function latency(plane: PrivateCluster, submissions: number): Promi
   await running.stop()
   await broker.stop()
   for (const name of Object.keys(bare)) tell(`bare ${name}`, spread(warm.map((sample) => sample[name]!)))
-  tell('their sum', spread(warm.map(sumOf)))
-  tell('their sum, after a rest', spread(rested.map(sumOf)))
+  tell('their sum', spread(warm.map(sumStages)))
+  tell('their sum, after a rest', spread(rested.map(sumStages)))
   tell('submission → applied, one small stack', spread(took))
   const beside = (samples: readonly Sample[]) =>
-    [0.5, 0.99].map((share) => (percentile(took, share) / percentile(samples.map(sumOf), share)).toFixed(2)).join(' · p99 ')
+    [0.5, 0.99].map((share) => (percentile(took, share) / percentile(samples.map(sumStages), share)).toFixed(2)).join(' · p99 ')
   tell('submission → applied / sum of bare requests (bar 1.5)', beside(warm))
   tell('the same beside those after a rest (no bar)', beside(rested))
 }
@@ -64,7 +63,7 @@ export async function latency(plane: PrivateCluster, submissions: number): Promi
 /** Milliseconds by request. */
 type Sample = Record<string, number>
 
-const sumOf = (sample: Sample): number => Object.values(sample).reduce((sum, ms) => sum + ms, 0)
+const sumStages = (sample: Sample): number => Object.values(sample).reduce((sum, ms) => sum + ms, 0)
 
 const timed = async (work: () => Promise<unknown>): Promise<number> => {
   const startedMs = performance.now()

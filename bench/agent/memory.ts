@@ -1,28 +1,29 @@
-// Resident memory of the agent's own process, run as it is shipped: idle with all objects applied, and while somebody keeps editing them.
-// Beside it what idling costs, and how soon an edit is healed. Under drift it looks at everything every 20 s instead of every 10 min.
+// Resident memory of the agent's own process, run as it is shipped: idle with all objects applied, and while another client keeps editing them.
+// Also measures the CPU of an idle agent and the time until an edit is healed. Under drift the resync interval is 20 s instead of 10 min.
+// Controllers run: each stack has a Deployment with pods, and pods and Events of other owners fill the cluster.
+import { randomUUID } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openKube } from '@brokkr/kube/client.ts'
-import { loadKubeconfig } from '@brokkr/kube/kubeconfig.ts'
+import { loadKubeconfig, openKube } from '@brokkr/kube'
 import { mapBounded } from '@brokkr/runtime/concurrency.ts'
 import { startTestAgent } from '@brokkr/testing/agent.ts'
-import { makeAgent, makeGenerator, startTestBroker } from '@brokkr/testing/broker.ts'
-import type { PrivateCluster } from '@brokkr/testing/kube.ts'
+import { createAgent, createGenerator, startTestBroker } from '@brokkr/testing/broker.ts'
+import type { PrivateCluster } from '@brokkr/testing/servers/kube.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { agentEnv, agentFlags, bundleAgent } from '../../scripts/bundle-agent.mjs'
-import { cpuSecondsOf } from '../child.ts'
+import { readCpuSeconds } from '../child.ts'
 import { percentile, residentMib, spread, tell } from '../figures.ts'
 import { configMapText } from '../kube/objects.ts'
 
 export async function memory(
   plane: PrivateCluster,
   dir: string,
-  size: { objects: number; stacks: number; quietSeconds: number; driftSeconds: number },
+  size: { objects: number; stacks: number; pods: number; events: number; quietSeconds: number; driftSeconds: number },
 ): Promise<void> {
   const broker = await startTestBroker({ env: { BROKKR__LOG__LEVEL: 'info' } })
-  const tenant = await makeGenerator(broker)
-  const agent = await makeAgent(broker, { labels: ['bench'], generators: [tenant] })
+  const tenant = await createGenerator(broker)
+  const agent = await createAgent(broker, { labels: ['bench'], generators: [tenant] })
   const own = await plane.namespace('agent')
   const namespace = await plane.namespace('work')
   const settings = join(dir, 'agent.yaml')
@@ -46,7 +47,8 @@ export async function memory(
     const { id } = await tenant.client.createStack({
       body: { name: `bench-${stack}`, generator_id: tenant.generator.id, labels: ['bench'] },
     })
-    const yaml_content = Array.from({ length: perStack }, (_, n) => configMapText(namespace, stack * perStack + n, 'a')).join('\n---\n')
+    const configMaps = Array.from({ length: perStack }, (_, n) => configMapText(namespace, stack * perStack + n, 'a'))
+    const yaml_content = [...configMaps, deploymentText(namespace, `web-${stack}`)].join('\n---\n')
     await tenant.client.createDeploymentObject({ params: { id }, body: { yaml_content } })
   }
   const managed = async () => {
@@ -57,11 +59,17 @@ export async function memory(
     const text = await (await fetch(`${running.healthUrl}/metrics`)).text()
     return Number(/^brokkr_agent_stacks\{phase="applied"\} (\d+)/m.exec(text)?.[1] ?? 0)
   }
-  await waitFor('all objects', async () => (await managed()) === size.objects && (await applied()) === size.stacks, {
+  await waitFor('all objects', async () => (await managed()) === size.objects + size.stacks && (await applied()) === size.stacks, {
     limitMs: 1_800_000,
     everyMs: 1_000,
   })
   const peakApplying = peakMib(running.pid)
+  const beforeMib = residentMib(running.pid)
+  await fillCluster(plane, size)
+  tell(
+    `agent, RSS before and after ${size.pods} pods and ${size.events} Events of others`,
+    `${beforeMib.toFixed(0)} → ${residentMib(running.pid).toFixed(0)} MiB`,
+  )
   const quiet = await idle(running.pid, size.quietSeconds)
   const healed = await heals(plane, namespace, { edits: size.stacks, every: perStack })
   writeFileSync(settings, 'agent: { resync_interval: 20 }')
@@ -92,17 +100,55 @@ export async function memory(
   await broker.stop()
 }
 
-/** Memory every half second and the share of a core, once what was just done is done with. */
+const podsPerDeployment = 4
+const podSpec = { containers: [{ name: 'main', image: 'example.invalid/web:1' }] }
+
+const deploymentText = (namespace: string, name: string): string =>
+  JSON.stringify({
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name, namespace },
+    spec: {
+      replicas: podsPerDeployment,
+      selector: { matchLabels: { app: name } },
+      template: { metadata: { labels: { app: name } }, spec: podSpec },
+    },
+  })
+
+/** Objects that belong to no stack: pods that no node runs, and Events about them. */
+async function fillCluster(plane: PrivateCluster, { pods, events }: { pods: number; events: number }): Promise<void> {
+  const namespace = await plane.namespace('others')
+  const metadata = (name: string) => ({ name, namespace })
+  const involvedObject = { apiVersion: 'v1', kind: 'Pod', namespace, name: 'p0', uid: randomUUID() }
+  const post = (path: string, body: object) => plane.api('POST', `/api/v1/namespaces/${namespace}/${path}`, { body })
+  await mapBounded([...Array(pods).keys()], 16, (n) =>
+    post('pods', { apiVersion: 'v1', kind: 'Pod', metadata: metadata(`p${n}`), spec: podSpec }),
+  )
+  const message = 'Back-off pulling image "example.invalid/web:1": ErrImagePull: rpc error: code = NotFound '.repeat(3)
+  await mapBounded([...Array(events).keys()], 16, (n) =>
+    post('events', {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: metadata(`e${n}`),
+      reason: 'BackOff',
+      type: 'Warning',
+      message,
+      involvedObject,
+    }),
+  )
+}
+
+/** Samples memory every half second and the share of a core, after earlier work has settled. */
 async function idle(pid: number, seconds: number): Promise<{ samples: number[]; cpuShare: number }> {
   await sleep(10_000)
   const samples: number[] = []
   const startedMs = performance.now()
-  const before = cpuSecondsOf(pid)
+  const before = readCpuSeconds(pid)
   while (performance.now() < startedMs + seconds * 1000) {
     await sleep(500)
     samples.push(residentMib(pid))
   }
-  return { samples, cpuShare: (cpuSecondsOf(pid) - before) / ((performance.now() - startedMs) / 1000) }
+  return { samples, cpuShare: (readCpuSeconds(pid) - before) / ((performance.now() - startedMs) / 1000) }
 }
 
 /** One edit at a time, each in another stack, from the moment it is sent. */

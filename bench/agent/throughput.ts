@@ -2,8 +2,8 @@
 import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { PrivateCluster } from '@brokkr/testing/kube.ts'
-import { cpuSecondsOf, measure } from '../child.ts'
+import type { PrivateCluster } from '@brokkr/testing/servers/kube.ts'
+import { measure, readCpuSeconds } from '../child.ts'
 import { percentile, tell } from '../figures.ts'
 import { applyByKubectl } from '../kubectl.ts'
 
@@ -28,7 +28,7 @@ export async function throughput(
 ): Promise<void> {
   const caFile = join(dir, 'ca.crt')
   writeFileSync(caFile, plane.caPem)
-  // Whoever comes first would pay for a server that has just started.
+  // Warm-up: otherwise the first side would include the start of the server.
   await bareLoop(plane, caFile, await plane.namespace('warm'), { objects: Math.ceil(size.objects / 5), value: 'a' })
   const rounds: Round[] = []
   for (let n = 0; n < size.rounds; n++) rounds.push(await oneRound(plane, dir, caFile, size))
@@ -61,7 +61,7 @@ async function oneRound(plane: PrivateCluster, dir: string, caFile: string, size
   const startCpu = serversCpu(plane)
   const agent = runAgent(plane, own, ours, size)
   const first = await agent.next('first')
-  const agentCpu = cpuSecondsOf(agent.pid)
+  const agentCpu = readCpuSeconds(agent.pid)
   const betweenCpu = serversCpu(plane)
   const bareFirst = await bare('a')
   const serverCpu = { agent: betweenCpu - startCpu, bare: serversCpu(plane) - betweenCpu }
@@ -100,10 +100,10 @@ function runAgent(plane: PrivateCluster, own: string, namespace: string, size: {
   ]
   const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] })
   const steps = new Map<string, PromiseWithResolvers<number>>()
-  const stepOf = (name: string) => {
-    const known = steps.get(name) ?? Promise.withResolvers<number>()
-    steps.set(name, known)
-    return known
+  const getStep = (name: string) => {
+    const step = steps.get(name) ?? Promise.withResolvers<number>()
+    steps.set(name, step)
+    return step
   }
   let text = ''
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
@@ -112,16 +112,16 @@ function runAgent(plane: PrivateCluster, own: string, namespace: string, size: {
     text = lines.pop() ?? ''
     for (const line of lines) {
       const { step, seconds } = JSON.parse(line) as { step: string; seconds: number }
-      stepOf(step).resolve(seconds)
+      getStep(step).resolve(seconds)
     }
   })
-  const ended = new Promise<void>((resolve, reject) => {
+  const end = new Promise<void>((resolve, reject) => {
     child.once('close', (code) => (code === 0 ? resolve() : reject(new Error(`the agent ended with ${code}`))))
   })
-  ended.catch((error: unknown) => {
-    for (const name of ['first', 'again', 'change']) stepOf(name).reject(error)
+  end.catch((error: unknown) => {
+    for (const name of ['first', 'again', 'change']) getStep(name).reject(error)
   })
-  return { pid: child.pid ?? 0, next: (name: string) => stepOf(name).promise, go: () => child.stdin.write('\n'), ended }
+  return { pid: child.pid ?? 0, next: (name: string) => getStep(name).promise, go: () => child.stdin.write('\n'), ended: end }
 }
 
 const secondsIn = (output: string): number => (JSON.parse(output.trim().split('\n').at(-1) ?? '{}') as { seconds: number }).seconds
@@ -138,5 +138,5 @@ async function requestCount(plane: PrivateCluster): Promise<number> {
 
 const serversCpu = (plane: PrivateCluster): number => {
   const pids = plane.pids()
-  return cpuSecondsOf(pids['kube-apiserver'] ?? 0) + cpuSecondsOf(pids['etcd'] ?? 0)
+  return readCpuSeconds(pids['kube-apiserver'] ?? 0) + readCpuSeconds(pids['etcd'] ?? 0)
 }

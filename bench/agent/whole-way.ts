@@ -4,14 +4,12 @@
 // does not pay. That each object has its value is looked up afterwards.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { openKube } from '@brokkr/kube/client.ts'
-import { textAt } from '@brokkr/kube/fields.ts'
-import { loadKubeconfig } from '@brokkr/kube/kubeconfig.ts'
+import { loadKubeconfig, openKube, textAt } from '@brokkr/kube'
 import { startTestAgent } from '@brokkr/testing/agent.ts'
-import { makeAgent, makeGenerator, startTestBroker, type TestTenant } from '@brokkr/testing/broker.ts'
-import type { PrivateCluster } from '@brokkr/testing/kube.ts'
+import { createAgent, createGenerator, startTestBroker, type TestGenerator } from '@brokkr/testing/broker.ts'
+import type { PrivateCluster } from '@brokkr/testing/servers/kube.ts'
 import { agentEnv, agentFlags, bundleAgent } from '../../scripts/bundle-agent.mjs'
-import { cpuNsOf } from '../cpu.ts'
+import { readCpuNs } from '../cpu.ts'
 import { percentile, tell } from '../figures.ts'
 import { configMapText } from '../kube/objects.ts'
 import { bareLoop } from './throughput.ts'
@@ -25,11 +23,11 @@ interface Size {
 export async function wholeWay(plane: PrivateCluster, dir: string, size: Size): Promise<void> {
   const caFile = join(dir, 'ca.crt')
   writeFileSync(caFile, plane.caPem)
-  // Whoever comes first would pay for a server that has just started.
+  // Warm-up: otherwise the first side would include the start of the server.
   await bareLoop(plane, caFile, await plane.namespace('warm'), { objects: Math.ceil(size.objects / 5), value: 'a' })
   const broker = await startTestBroker({ env: { BROKKR__LOG__LEVEL: 'info' } })
-  const tenant = await makeGenerator(broker)
-  const agent = await makeAgent(broker, { labels: ['bench'], generators: [tenant] })
+  const tenant = await createGenerator(broker)
+  const agent = await createAgent(broker, { labels: ['bench'], generators: [tenant] })
   const own = await plane.namespace('agent')
   const running = await startTestAgent({
     broker,
@@ -41,23 +39,23 @@ export async function wholeWay(plane: PrivateCluster, dir: string, size: Size): 
   })
   const took: Record<Side, number[]> = { ours: [], bare: [], oursChange: [], bareChange: [] }
   const pids = { servers: Object.values(plane.pids()), agent: [running.pid], broker: [broker.pid] }
-  const cpu: Record<Side, ReturnType<typeof cpuOf>[]> = { ours: [], bare: [], oursChange: [], bareChange: [] }
+  const cpu: Record<Side, ReturnType<typeof readCpu>[]> = { ours: [], bare: [], oursChange: [], bareChange: [] }
   const count = async (side: Side, work: () => Promise<number>) => {
-    const before = cpuOf(pids)
+    const before = readCpu(pids)
     took[side].push(await work())
-    cpu[side].push(since(before, cpuOf(pids)))
+    cpu[side].push(since(before, readCpu(pids)))
   }
   for (let round = 0; round < size.rounds; round++) {
     const namespaces = { ours: await plane.namespace('ours'), bare: await plane.namespace('bare') }
     const stackIds = await makeStacks(tenant, size.stacks, round)
     const ours = (value: string) => secondsOfOurs(plane, tenant, { ...size, own, namespace: namespaces.ours, stackIds, value })
     const bare = (value: string) => bareLoop(plane, caFile, namespaces.bare, { objects: size.objects, value })
-    // Each side as often before the other as behind it: what comes later works on a server that holds more.
+    // Alternates the order: the later side works on a server with more objects.
     const first = [() => count('ours', () => ours('a')), () => count('bare', () => bare('a'))]
     const change = [() => count('oursChange', () => ours('b')), () => count('bareChange', () => bare('b'))]
     for (const pair of [first, change]) for (const one of round % 2 === 0 ? pair : pair.toReversed()) await one()
   }
-  const shown = (of: Side) => {
+  const formatSide = (of: Side) => {
     const seconds = percentile(took[of], 0.5)
     const busy = (who: keyof typeof pids) =>
       percentile(
@@ -70,11 +68,11 @@ export async function wholeWay(plane: PrivateCluster, dir: string, size: Size): 
     const quotients = took[over].map((seconds, round) => seconds / took[under][round]!)
     return `${(percentile(took[over], 0.5) / percentile(took[under], 0.5)).toFixed(2)} · round by round ${quotients.map((each) => each.toFixed(2)).join(', ')}`
   }
-  tell(`submission of ${size.objects} in ${size.stacks} stacks → all applied`, shown('ours'))
-  tell('bare loop, dry run + apply of as many', shown('bare'))
+  tell(`submission of ${size.objects} in ${size.stacks} stacks → all applied`, formatSide('ours'))
+  tell('bare loop, dry run + apply of as many', formatSide('bare'))
   tell('whole way / bare loop, first apply (bar 0.8)', ratio('bare', 'ours'))
-  tell('submission of a change of every object → all applied', shown('oursChange'))
-  tell('bare loop, the same change', shown('bareChange'))
+  tell('submission of a change of every object → all applied', formatSide('oursChange'))
+  tell('bare loop, the same change', formatSide('bareChange'))
   tell('whole way / bare loop, change (bar 0.8)', ratio('bareChange', 'oursChange'))
   await running.stop()
   await broker.stop()
@@ -82,19 +80,19 @@ export async function wholeWay(plane: PrivateCluster, dir: string, size: Size): 
 
 type Side = 'ours' | 'bare' | 'oursChange' | 'bareChange'
 
-const secondsOf = (pids: readonly number[]): number => pids.reduce((sum, pid) => sum + cpuNsOf(pid), 0) / 1e9
-const cpuOf = (pids: Record<'servers' | 'agent' | 'broker', readonly number[]>) => ({
-  servers: secondsOf(pids.servers),
-  agent: secondsOf(pids.agent),
-  broker: secondsOf(pids.broker),
+const sumCpuSeconds = (pids: readonly number[]): number => pids.reduce((sum, pid) => sum + readCpuNs(pid), 0) / 1e9
+const readCpu = (pids: Record<'servers' | 'agent' | 'broker', readonly number[]>) => ({
+  servers: sumCpuSeconds(pids.servers),
+  agent: sumCpuSeconds(pids.agent),
+  broker: sumCpuSeconds(pids.broker),
 })
-const since = (before: ReturnType<typeof cpuOf>, now: ReturnType<typeof cpuOf>): typeof before => ({
+const since = (before: ReturnType<typeof readCpu>, now: ReturnType<typeof readCpu>): typeof before => ({
   servers: now.servers - before.servers,
   agent: now.agent - before.agent,
   broker: now.broker - before.broker,
 })
 
-async function makeStacks(tenant: TestTenant, stacks: number, round: number): Promise<string[]> {
+async function makeStacks(tenant: TestGenerator, stacks: number, round: number): Promise<string[]> {
   const ids: string[] = []
   for (let n = 0; n < stacks; n++) {
     const body = { name: `whole-${round}-${n}`, generator_id: tenant.generator.id, labels: ['bench'] }
@@ -112,7 +110,7 @@ interface Submission {
   readonly value: string
 }
 
-async function secondsOfOurs(plane: PrivateCluster, tenant: TestTenant, given: Submission): Promise<number> {
+async function secondsOfOurs(plane: PrivateCluster, tenant: TestGenerator, given: Submission): Promise<number> {
   const { namespace, stackIds, value } = given
   const perStack = given.objects / stackIds.length
   const texts = stackIds.map((_, stack) =>
@@ -128,7 +126,7 @@ async function secondsOfOurs(plane: PrivateCluster, tenant: TestTenant, given: S
   return seconds
 }
 
-/** Gives what waits until the records name all of these objects as completely applied. */
+/** Returns a function that waits until the records name all of these objects as completely applied. */
 async function followRecords(plane: PrivateCluster, own: string): Promise<(objectIds: readonly string[]) => Promise<void>> {
   const kube = openKube(await loadKubeconfig({ path: plane.kubeconfigPath, env: process.env }))
   const inForce = new Set<string>()

@@ -19,23 +19,23 @@ const service = new LogicalReplicationService(
 )
 let batch: { topic: string; key: Buffer; value: Buffer }[] = []
 let sending: Promise<unknown> = Promise.resolve()
-let read = 0
+let readCount = 0
 let firstMs = 0
-const done = Promise.withResolvers<void>()
+const completion = Promise.withResolvers<void>()
 service.on('data', async (_lsn: string, log: { tag: string; new?: Record<string, unknown> }) => {
   if (log.tag !== 'insert' || log.new === undefined) return
   firstMs ||= performance.now()
   batch.push({ topic: to, key: Buffer.from(String(log.new['id'])), value: Buffer.from(JSON.stringify(log.new)) })
-  read += 1
-  if (batch.length < 1000 && read < count) return
+  readCount += 1
+  if (batch.length < 1000 && readCount < count) return
   await sending
   sending = producer.send({ messages: batch })
   batch = []
-  if (read === count) done.resolve()
+  if (readCount === count) completion.resolve()
 })
-service.on('error', (error: Error) => done.reject(error))
+service.on('error', (error: Error) => completion.reject(error))
 void service.subscribe(new PgoutputPlugin({ protoVersion: 1, publicationNames: [publication] }), slot)
-await done.promise
+await completion.promise
 await sending
-process.stdout.write(`${JSON.stringify({ seconds: (performance.now() - firstMs) / 1000, read, written: read })}\n`)
+process.stdout.write(`${JSON.stringify({ seconds: (performance.now() - firstMs) / 1000, read: readCount, written: readCount })}\n`)
 process.exit(0)

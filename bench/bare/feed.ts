@@ -1,7 +1,7 @@
 // The bare feed: LISTEN, one statement for what changed since the last one, each line written to the sockets that follow its stack. No
-// cursors that survive, no snapshots, no limits: what is left between this and ours is the price of missing nothing.
+// cursors that survive, no snapshots, no limits: the difference to the product is the cost of reliable delivery.
 import { createServer, type ServerResponse } from 'node:http'
-import { sealedYaml } from '@brokkr/broker/domain/sealed-yaml.ts'
+import { toManifestContext } from '@brokkr/broker/deployments/rules/sealed-manifest.ts'
 import { createSeal } from '@brokkr/broker/seal.ts'
 import pg from 'pg'
 
@@ -12,8 +12,8 @@ await client.connect()
 const listener = new pg.Client({ connectionString: databaseUrl })
 await listener.connect()
 const targets = await client.query<{ agent_id: string; stack_id: string }>('select agent_id, stack_id from agent_targets')
-const stacksOf = Map.groupBy(targets.rows, ({ agent_id }) => agent_id)
-const followers = new Map<string, Set<ServerResponse>>()
+const stacksByAgent = Map.groupBy(targets.rows, ({ agent_id }) => agent_id)
+const subscribersByStack = new Map<string, Set<ServerResponse>>()
 
 const load = `select d.id, d.stack_id, s.name as stack_name, s.last_sequence as rev, s.drift, d.sequence_id, d.yaml_checksum, d.yaml_bytes, d.yaml_sealed, d.is_deletion_marker, c.xid
   from deployment_objects c join stacks s on s.id = c.stack_id join deployment_objects d on d.id = s.head_object_id
@@ -34,7 +34,7 @@ interface Row {
 let after = (await client.query<{ xid: string }>('select pg_current_xact_id()::text as xid')).rows[0]!.xid
 let isReading = false
 let isWoken = false
-async function read(): Promise<void> {
+async function readChanges(): Promise<void> {
   isWoken = true
   if (isReading) return
   isReading = true
@@ -43,7 +43,7 @@ async function read(): Promise<void> {
     const { rows } = await client.query<Row>({ name: 'load', text: load, values: [after] })
     for (const row of rows) {
       after = row.xid
-      const yaml_content = seal.open(sealedYaml(row.id), row.yaml_sealed)
+      const yaml_content = seal.open(toManifestContext(row.id), row.yaml_sealed)
       const object = {
         id: row.id,
         sequence_id: Number(row.sequence_id),
@@ -55,21 +55,21 @@ async function read(): Promise<void> {
       const line = Buffer.from(
         `${JSON.stringify({ type: 'put', stack_id: row.stack_id, stack_name: row.stack_name, rev: Number(row.rev), drift: row.drift, object })}\n`,
       )
-      for (const response of followers.get(row.stack_id) ?? []) response.write(line)
+      for (const response of subscribersByStack.get(row.stack_id) ?? []) response.write(line)
     }
   }
   isReading = false
 }
-listener.on('notification', () => void read())
+listener.on('notification', () => void readChanges())
 await listener.query(`listen ${channel}`)
 
 createServer((request, response) => {
   const agentId = request.url!.split('/')[4]!
   response.writeHead(200, { 'content-type': 'application/x-ndjson' })
   response.socket?.setNoDelay(true)
-  for (const { stack_id } of stacksOf.get(agentId) ?? []) {
-    const known = followers.get(stack_id) ?? new Set()
-    followers.set(stack_id, known.add(response))
+  for (const { stack_id } of stacksByAgent.get(agentId) ?? []) {
+    const subscribers = subscribersByStack.get(stack_id) ?? new Set()
+    subscribersByStack.set(stack_id, subscribers.add(response))
   }
   response.write('{"type":"snapshot_end","cursor":""}\n')
 }).listen(Number(portText), '127.0.0.1', () => process.stdout.write('ready\n'))

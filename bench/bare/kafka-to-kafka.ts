@@ -24,25 +24,25 @@ const producer = new Producer({
 const stream = await consumer.consume({ topics: [from], mode: 'earliest' })
 let batch: { topic: string; key?: Buffer; value: Buffer; partition: number }[] = []
 let sending: Promise<unknown> = Promise.resolve()
-let read = 0
-let written = 0
+let readCount = 0
+let writtenCount = 0
 let firstMs = 0
 for await (const message of stream) {
   firstMs ||= performance.now()
   const value = transformBare(message.value)
   if (value !== undefined) {
-    const made = { topic: to, key: message.key, value, partition: 0 }
-    made.partition = compatibilityPartitioner(made, made.key)
-    batch.push(made)
+    const record = { topic: to, key: message.key, value, partition: 0 }
+    record.partition = compatibilityPartitioner(record, record.key)
+    batch.push(record)
   }
-  read += 1
-  if (batch.length < 1000 && read < Number(countText)) continue
+  readCount += 1
+  if (batch.length < 1000 && readCount < Number(countText)) continue
   await sending
-  written += batch.length
+  writtenCount += batch.length
   sending = producer.send({ messages: batch })
   batch = []
-  if (read === Number(countText)) break
+  if (readCount === Number(countText)) break
 }
 await sending
-process.stdout.write(`${JSON.stringify({ seconds: (performance.now() - firstMs) / 1000, read, written })}\n`)
+process.stdout.write(`${JSON.stringify({ seconds: (performance.now() - firstMs) / 1000, read: readCount, written: writtenCount })}\n`)
 process.exit(0)

@@ -21,7 +21,7 @@ const text = `insert into ${table} (${columns.join(', ')})
 type Order = Record<(typeof columns)[number], unknown>
 let batch: Order[] = []
 let writing: Promise<unknown> = Promise.resolve()
-let read = 0
+let readCount = 0
 let firstMs = 0
 /** One dimension, no nulls, elements of type text. */
 function textArray(values: readonly string[]): Buffer {
@@ -35,19 +35,19 @@ function textArray(values: readonly string[]): Buffer {
   }
   return array
 }
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
+const toText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 for await (const message of stream) {
   firstMs ||= performance.now()
   batch.push(JSON.parse(message.value.toString()) as Order)
-  read += 1
-  if (batch.length < 1000 && read < Number(countText)) continue
+  readCount += 1
+  if (batch.length < 1000 && readCount < Number(countText)) continue
   const rows = batch
   batch = []
-  const values = columns.map((name) => textArray(rows.map((row) => textOf(row[name]))))
+  const values = columns.map((name) => textArray(rows.map((row) => toText(row[name]))))
   await writing
   writing = database.query({ name: 'upsert', text, values })
-  if (read === Number(countText)) break
+  if (readCount === Number(countText)) break
 }
 await writing
-process.stdout.write(`${JSON.stringify({ seconds: (performance.now() - firstMs) / 1000, read, written: read })}\n`)
+process.stdout.write(`${JSON.stringify({ seconds: (performance.now() - firstMs) / 1000, read: readCount, written: readCount })}\n`)
 process.exit(0)

@@ -15,7 +15,7 @@ const send = async (n: number, more: string): Promise<void> => {
     method: 'PATCH',
     path: `/api/v1/namespaces/${namespace}/configmaps/c${n}?${query}${more}`,
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/apply-patch+yaml' },
-    body: bodyOf(n),
+    body: buildBody(n),
   })
   await body.dump()
   if (statusCode >= 300) throw new Error(`status ${statusCode}`)
@@ -24,7 +24,7 @@ const id = '0c000000-0000-4000-8000-000000000001'
 const checksum = createHash('sha256').update(value).digest('hex')
 
 /** What the agent writes on every member costs the API server as much as the rest of a small object. */
-function bodyOf(n: number): string {
+function buildBody(n: number): string {
   const object = configMap(namespace, n, value)
   const marks = { 'brokkr.io/owner-id': id, 'brokkr.io/deployment-object-id': id }
   const labels = { ...marks, 'brokkr.io/stack': id, 'applyset.kubernetes.io/part-of': `applyset-${checksum.slice(0, 43)}-v1` }

@@ -1,8 +1,18 @@
 // Ours against bare, call by call.
-import type { PrivatePostgres } from '@brokkr/testing/postgres.ts'
+import type { PrivatePostgres } from '@brokkr/testing/servers/postgres.ts'
 import { tell } from '../figures.ts'
 import { type Fleet, type FleetSize, fill } from './fill.ts'
-import { getStack, heartbeat, postEvent, reportStatus, submit, targetState, targetStatesInTurn } from './requests.ts'
+import {
+  getStack,
+  heartbeat,
+  listAgents,
+  postEvent,
+  postEventContended,
+  reportStatus,
+  submit,
+  targetState,
+  targetStatesInTurn,
+} from './requests.ts'
 import { type Figures, inWords, medians, runLoad } from './run-load.ts'
 import { type Ours, type Server, startBare } from './servers.ts'
 
@@ -14,6 +24,8 @@ const size = { agents: 32, stacksPerAgent: 200, objectsPerStack: 50, otherStacks
 const fleets = {
   /** Enough to report on. */
   many: { ...size, stacksPerAgent: 10, objectsPerStack: 5 },
+  /** Enough agents for a full page of 200. */
+  agents: { ...size, agents: 200, stacksPerAgent: 1, objectsPerStack: 1 },
   /** One agent with long histories. */
   long: { ...size, agents: 1 },
   /** Of more texts than a broker keeps: asked for in turn, none is there when its turn comes. */
@@ -21,7 +33,7 @@ const fleets = {
 } satisfies Record<string, FleetSize>
 interface Call {
   readonly fleet: keyof typeof fleets
-  readonly lanes: (fleet: Fleet) => readonly (readonly string[])[]
+  readonly lanes: (fleet: Fleet, adminPak: string) => readonly (readonly string[])[]
   /** Of the bare one's requests per second. */
   readonly ratio: number
   /** CPU of broker and PostgreSQL together. */
@@ -30,10 +42,12 @@ interface Call {
 const calls: Readonly<Record<string, Call>> = {
   'GET one stack': { fleet: 'many', lanes: getStack, ratio: 0.8, cpuMsMax: 0.4 },
   heartbeat: { fleet: 'many', lanes: heartbeat, ratio: 0.8, cpuMsMax: 0.5 },
-  'POST one event': { fleet: 'many', lanes: postEvent, ratio: 0.7 },
+  'POST one event': { fleet: 'many', lanes: postEvent, ratio: 0 },
+  'POST one event, one agent and object': { fleet: 'many', lanes: postEventContended, ratio: 0 },
+  'GET 200 agents': { fleet: 'agents', lanes: listAgents, ratio: 0 },
   'POST one status': { fleet: 'many', lanes: reportStatus, ratio: 0.7 },
   'submit 2 KB': { fleet: 'many', lanes: submit, ratio: 0.7 },
-  'target state, 200 stacks': { fleet: 'long', lanes: targetState, ratio: 0, cpuMsMax: 10 },
+  'target state, 200 stacks': { fleet: 'long', lanes: (fleet) => targetState(fleet), ratio: 0, cpuMsMax: 10 },
   'target state, no text kept': { fleet: 'wide', lanes: targetStatesInTurn, ratio: 0, cpuMsMax: 10 },
 }
 const seconds = Number(process.env['BENCH_SECONDS'] ?? 5)
@@ -49,7 +63,7 @@ export async function compare({ postgres, ours }: Bench): Promise<void> {
   try {
     for (const [name, call] of Object.entries(calls).filter(([each]) => each.includes(process.env['BENCH_CALL'] ?? ''))) {
       const fleet = (filled[call.fleet] ??= await fillWith(call.fleet))
-      tellCall(name, call, await measure({ bare, broker, postgres: postgres.pid }, call.lanes(fleet)))
+      tellCall(name, call, await measure({ bare, broker, postgres: postgres.pid }, call.lanes(fleet, ours.adminPak)))
     }
   } catch (error) {
     throw new Error(`bare: ${bare.logTail(5)}\nours: ${broker.logTail(5)}`, { cause: error })

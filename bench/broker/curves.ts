@@ -73,15 +73,15 @@ async function tellCurve(
       figures.set(at.name, [...(figures.get(at.name) ?? []), measured])
     }
   }
-  const first = cpuMsOf(medians(figures.get(standing[0]!.name)!))
+  const first = sumCpuMs(medians(figures.get(standing[0]!.name)!))
   for (const { name } of standing) {
     const median = medians(figures.get(name)!)
-    const share = (cpuMsOf(median) / first).toFixed(2)
-    tell(`${call}, ${name}`, `CPU ${cpuMsOf(median).toFixed(2)} ms, ${share} of the first (PostgreSQL ${median.postgresUs.toFixed(0)} µs)`)
+    const share = (sumCpuMs(median) / first).toFixed(2)
+    tell(`${call}, ${name}`, `CPU ${sumCpuMs(median).toFixed(2)} ms, ${share} of the first (PostgreSQL ${median.postgresUs.toFixed(0)} µs)`)
   }
 }
 
-const cpuMsOf = ({ ownUs, postgresUs }: Figures): number => (ownUs + postgresUs) / 1000
+const sumCpuMs = ({ ownUs, postgresUs }: Figures): number => (ownUs + postgresUs) / 1000
 
 /** Ten pages around the middle of the list, found by paging there as a reader would. */
 async function pagesAround({ ours }: Bench, { broker }: Standing, path: string, total: number): Promise<Lanes> {

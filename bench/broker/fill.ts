@@ -1,9 +1,9 @@
 // Fills a migrated database: a fleet as large as told, histories as long as told, and keys for the callers of the load. Rows go in
 // by set with the triggers off, which would take hours for 100,000 stacks; what they would have kept is written beside it.
 import { randomUUID } from 'node:crypto'
-import { systemActor } from '@brokkr/broker/domain/actor.ts'
+import { systemActor } from '@brokkr/broker/audit/rules.ts'
 import { createSeal } from '@brokkr/broker/seal.ts'
-import { makePak } from '@brokkr/contract/pak.ts'
+import { generatePak } from '@brokkr/contract/auth/pak.ts'
 import pg from 'pg'
 
 export interface Fleet {
@@ -42,7 +42,7 @@ export async function fill(url: string, encryptionKey: string, size: FleetSize):
 }
 
 async function addGenerator(client: pg.Client): Promise<Caller> {
-  const { pak, hash, short } = await makePak()
+  const { pak, hash, short } = await generatePak()
   const id = randomUUID()
   await client.query('insert into generators (id, name, pak_hash, pak_short) values ($1, $2, $3, $4)', [id, `bench-${id}`, hash, short])
   return { id, pak }
@@ -52,7 +52,7 @@ async function addAgent(
   client: pg.Client,
   { n, generator, encryptionKey, size }: { n: number; generator: string; encryptionKey: string; size: FleetSize },
 ) {
-  const { pak, hash, short } = await makePak()
+  const { pak, hash, short } = await generatePak()
   const id = randomUUID()
   await client.query(
     `insert into agents (id, name, cluster_name, status, connection_state, connected_at, agent_version, pak_hash, pak_short)
@@ -74,7 +74,7 @@ async function addAgent(
 }
 
 /** A manifest of a given length that reads like one. */
-export const manifestOf = (bytes: number): string => {
+export const buildManifest = (bytes: number): string => {
   const head = 'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\n  namespace: shop\ndata:\n'
   const line = (n: number) => `  setting-${String(n).padStart(4, '0')}: "the quick brown fox jumps over the lazy dog"\n`
   let manifest = head
@@ -87,7 +87,7 @@ async function addStacks(
   { stackIds, generator, encryptionKey, size }: { stackIds: string[]; generator: string; encryptionKey: string; size: FleetSize },
 ): Promise<string[]> {
   const seal = createSeal([Buffer.from(encryptionKey, 'hex')])
-  const manifest = manifestOf(size.objectBytes)
+  const manifest = buildManifest(size.objectBytes)
   const headIds: string[] = []
   await client.query(
     `insert into stacks (id, name, generator_id, last_sequence) select id, 'stack-' || id, $2, $3 from unnest($1::uuid[]) as id`,

@@ -1,6 +1,6 @@
 // Our broker beside the bare one, on one PostgreSQL with fsync on, 32 connections: requests per second, p99, CPU per request of
 // broker and database, rounds interleaved, medians. Then cost against history and fleet size, memory, start, and revocation.
-import { privatePostgres } from '@brokkr/testing/postgres.ts'
+import { privatePostgres } from '@brokkr/testing/servers/postgres.ts'
 import { tell } from '../figures.ts'
 import { compare } from './compare.ts'
 import { curves } from './curves.ts'

@@ -43,7 +43,7 @@ async function revocation({ ours }: Bench, url: string): Promise<void> {
   const made = await admin.createAdminPak({ body: { name: 'bench' } })
   let { pak } = made
   for (let n = 0; n < rotations; n += 1) {
-    for (const broker of brokers) if ((await statusOf(broker, pak)) !== 200) throw new Error('the new key is refused')
+    for (const broker of brokers) if ((await readStatus(broker, pak)) !== 200) throw new Error('the new key is refused')
     const old = pak
     ;({ pak } = await admin.rotateAdminPak({ params: { id: made.id } }))
     const rotatedMs = performance.now()
@@ -57,10 +57,10 @@ async function revocation({ ours }: Bench, url: string): Promise<void> {
 async function refusedAt(broker: Server, pak: string): Promise<number> {
   for (;;) {
     const askedMs = performance.now()
-    if ((await statusOf(broker, pak)) === 401) return askedMs
+    if ((await readStatus(broker, pak)) === 401) return askedMs
     await sleep(1)
   }
 }
 
-const statusOf = async ({ port }: Server, pak: string): Promise<number> =>
+const readStatus = async ({ port }: Server, pak: string): Promise<number> =>
   (await fetch(`http://127.0.0.1:${port}/api/v1/auth/pak`, { method: 'POST', headers: { authorization: `Bearer ${pak}` } })).status

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { cpuNsOf, cpuNsOfFamily } from '../cpu.ts'
+import { cpuNsOfFamily, readCpuNs } from '../cpu.ts'
 import { percentile } from '../figures.ts'
 import type { LoadOrder, LoadResult } from './load-main.ts'
 
@@ -18,7 +18,7 @@ export interface Figures {
 export async function runLoad(order: LoadOrder, pids: { server: number; postgres: number }): Promise<Figures> {
   const child = spawn(process.execPath, [fileURLToPath(new URL('load-main.ts', import.meta.url))], { stdio: ['pipe', 'pipe', 'inherit'] })
   child.stdin.end(JSON.stringify(order))
-  const cpu = () => ({ own: cpuNsOf(pids.server), postgres: cpuNsOfFamily(pids.postgres) })
+  const cpu = () => ({ own: readCpuNs(pids.server), postgres: cpuNsOfFamily(pids.postgres) })
   let [before, after] = [cpu(), cpu()]
   let result: LoadResult | null = null
   for await (const line of createInterface(child.stdout)) {

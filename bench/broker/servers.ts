@@ -1,8 +1,8 @@
 // Those who are measured, as processes: our broker from its bundle with shipped defaults, and the bare one on the same database.
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import { makePak } from '@brokkr/contract/pak.ts'
-import { freePort } from '@brokkr/local/free-ports.ts'
+import { generatePak } from '@brokkr/contract/auth/pak.ts'
+import { freePort } from '@brokkr/local/supervisor/free-ports.ts'
 import { logLine, type ProgramProcess, startProgram } from '@brokkr/testing/program.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { bundle } from '../bundle.ts'
@@ -17,7 +17,7 @@ export interface Ours {
 
 export async function prepareOurs(): Promise<Ours> {
   const { main } = await bundle()
-  const { pak, hash } = await makePak()
+  const { pak, hash } = await generatePak()
   const encryptionKey = randomBytes(32).toString('hex')
   return {
     adminPak: pak,

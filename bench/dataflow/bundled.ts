@@ -1,4 +1,4 @@
-// Flow and bare loops as a program ships: sources and dependencies in a folder of chunks, so that reading TypeScript counts for nobody.
+// Flow and bare loops as a program ships: sources and dependencies in a folder of chunks, so that loading TypeScript is not measured.
 import { cpSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path'
 import { build } from 'vite'
 
 const root = join(import.meta.dirname, '../..')
-const bare = ['kafka-to-kafka', 'kafka-to-postgresql', 'cdc-to-kafka', 'kafka-each']
+const bare = ['kafka-to-kafka', 'kafka-to-postgresql', 'cdc-to-kafka', 'kafka-each', 'postgresql-to-clickhouse']
 
 /** The path of each program by its name: `ours`, or a bare loop's. */
 export async function bundled(): Promise<(name: string) => string> {

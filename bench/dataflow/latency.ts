@@ -28,33 +28,33 @@ export async function latencies(who: 'bare' | 'ours', { broker, makeTopic, progr
     maxWaitTime: 100,
   })
   const producer = new Producer({ clientId: 'latency', bootstrapBrokers: [broker] })
-  const seen: number[] = []
+  const latenciesMs: number[] = []
   const stream = await consumer.consume({ topics: [to], mode: 'latest' })
   stream.on('data', ({ value }) => {
     const { sent } = JSON.parse(String(value)) as { sent: number }
-    seen.push(performance.timeOrigin + performance.now() - sent)
+    latenciesMs.push(performance.timeOrigin + performance.now() - sent)
   })
   const send = async () => {
     const value = Buffer.from(JSON.stringify({ sent: performance.timeOrigin + performance.now(), status: 'open', card: '4111' }))
     await producer.send({ messages: [{ topic: from, key: Buffer.from('k'), value }], acks: 1 })
   }
   // The first ones wait for the flow to start.
-  while (seen.length === 0) {
+  while (latenciesMs.length === 0) {
     await send()
     await sleep(500)
   }
   await sleep(2_000)
-  seen.length = 0
+  latenciesMs.length = 0
   for (let at = 0; at < messages; at += 1) {
     await send()
     await sleep(100)
   }
-  while (seen.length < messages) await sleep(50)
+  while (latenciesMs.length < messages) await sleep(50)
   await stream.close()
   await consumer.close(true)
   await producer.close()
   child.kill('SIGKILL')
-  return seen
+  return latenciesMs
 }
 
 const start = (args: string[]) => spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] })

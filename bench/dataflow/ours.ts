@@ -1,19 +1,19 @@
 // A flow in a process of its own, as the processor runs it, until everything that was there at its start is written and committed.
 // Prints its own seconds, from the first message read to the last write that was acknowledged, as the bare loops do.
 import { readFileSync } from 'node:fs'
-import { normalise } from '@brokkr/contract/dataflow/normalise.ts'
-import { re2 } from '@brokkr/contract/dataflow/re2.ts'
+import { re2 } from '@brokkr/contract/dataflow/language/re2.ts'
+import { normalize } from '@brokkr/contract/dataflow/spec/normalize.ts'
+import { openSink, openSource } from '@brokkr/dataflow/connectors/open-connectors.ts'
 import { defaultSettings } from '@brokkr/dataflow/processor/flow-settings.ts'
-import { flowMetrics } from '@brokkr/dataflow/processor/metrics.ts'
-import { openSink, openSource } from '@brokkr/dataflow/processor/open-connectors.ts'
-import { Pipeline } from '@brokkr/dataflow/processor/pipeline.ts'
+import { Pipeline } from '@brokkr/dataflow/processor/pipeline/pipeline.ts'
+import { createFlowMetrics } from '@brokkr/dataflow/processor/status/flow-metrics.ts'
 import { systemClock } from '@brokkr/runtime/clock.ts'
-import { silentLog } from '@brokkr/runtime/log.ts'
-import { createMetrics } from '@brokkr/runtime/metrics.ts'
+import { silentLog } from '@brokkr/runtime/logging/log.ts'
+import { createMetrics } from '@brokkr/runtime/metrics/metrics.ts'
 
 const [specFile, name, until] = process.argv.slice(2) as [string, string, string | undefined]
 const identity = { namespace: 'bench', name }
-const { flow, problems } = normalise(JSON.parse(readFileSync(specFile, 'utf8')), { patterns: re2, ...identity })
+const { flow, problems } = normalize(JSON.parse(readFileSync(specFile, 'utf8')), { patterns: re2, ...identity })
 if (flow === undefined) throw new Error(JSON.stringify(problems))
 let firstMs = 0
 let lastMs = 0
@@ -21,9 +21,9 @@ const pipeline = new Pipeline(
   {
     clock: systemClock,
     log: silentLog,
-    metrics: flowMetrics(createMetrics(), identity),
+    metrics: createFlowMetrics(createMetrics(), identity),
     checkpoint: undefined,
-    redact: (text) => text,
+    redact: Object.assign((text: string) => text, { add: () => {} }),
     openSource: (context) => {
       const source = openSource(flow.source, context)
       const read = source.read.bind(source)

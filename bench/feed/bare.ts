@@ -1,6 +1,6 @@
 // The bare feed as a program beside the broker.
 import { join } from 'node:path'
-import { freePort } from '@brokkr/local/free-ports.ts'
+import { freePort } from '@brokkr/local/supervisor/free-ports.ts'
 import { type ProgramProcess, startProgram } from '@brokkr/testing/program.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { channel } from './parts.ts'

@@ -1,6 +1,6 @@
 // Many agents: what an idle stream costs, everybody at once without and with a cursor.
 import { type Fleet, fill } from '../broker/fill.ts'
-import { cpuNsOf } from '../cpu.ts'
+import { readCpuNs } from '../cpu.ts'
 import { residentMib, tell } from '../figures.ts'
 import { type Bench, scaled, startReaders } from './parts.ts'
 
@@ -30,9 +30,9 @@ export async function idle({ postgres, ours }: Bench): Promise<void> {
     `all synced after ${(readers.synced.syncedMs / 1000).toFixed(1)} s · ${readers.synced.puts} stacks · peak ${peakMib.toFixed(0)} MiB (bar 512)`,
   )
   await new Promise((resolve) => setTimeout(resolve, 20_000))
-  const before = cpuNsOf(broker.pid)
+  const before = readCpuNs(broker.pid)
   await new Promise((resolve) => setTimeout(resolve, 30_000))
-  const share = (cpuNsOf(broker.pid) - before) / 30e9
+  const share = (readCpuNs(broker.pid) - before) / 30e9
   tell(
     `${agents} idle streams of 20 stacks`,
     `${(((residentMib(broker.pid) - emptyMib) * 1024) / agents).toFixed(1)} KiB each (bar 20) · ${(share * 100).toFixed(1)} % of a core (bar 4)`,

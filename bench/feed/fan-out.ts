@@ -1,6 +1,6 @@
 // One stack that all agents follow: frames per second of the process's own CPU, ours and the bare feed's on the same sockets in turn.
 import { fill } from '../broker/fill.ts'
-import { cpuNsOf } from '../cpu.ts'
+import { readCpuNs } from '../cpu.ts'
 import { percentile, tell } from '../figures.ts'
 import { type Measured, startBare } from './bare.ts'
 import { type Bench, channel, scaled, startReaders, write } from './parts.ts'
@@ -49,7 +49,7 @@ async function measure(name: string, { program, port }: Measured, agents: Agents
   const readers = await startReaders({ port, agents, pollMs: null })
   await readers.report()
   const lastMs: number[] = []
-  const before = cpuNsOf(program.pid)
+  const before = readCpuNs(program.pid)
   for (let revision = 0; revision < revisions; revision += 1) {
     const { commits } = await write({ ...order, perSecond: 10, seconds: 0.15 })
     await new Promise((resolve) => setTimeout(resolve, 500))
@@ -59,7 +59,7 @@ async function measure(name: string, { program, port }: Measured, agents: Agents
     if (seen.length !== agents.length) throw new Error(`${agents.length - seen.length} agents missed revision ${rev}`)
     lastMs.push(Math.max(...seen.map(([, , ns]) => ns - atNs)) / 1e6)
   }
-  const rate = (revisions * agents.length * 1e9) / (cpuNsOf(program.pid) - before)
+  const rate = (revisions * agents.length * 1e9) / (readCpuNs(program.pid) - before)
   tell(
     `one stack, ${agents.length} agents, ${name}: the last has it`,
     `p50 ${percentile(lastMs, 0.5).toFixed(0)} ms · max ${Math.max(...lastMs).toFixed(0)} ms · ${rate.toFixed(0)} frames per second of CPU · missing 0`,

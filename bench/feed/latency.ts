@@ -1,7 +1,7 @@
 // [S2] Commit → agent with many streams and an open-loop writer, beside the bare feed and beside the same fleet polling; then how many
 // changes a second each of them carries.
 import { type Fleet, fill } from '../broker/fill.ts'
-import { cpuNsOf } from '../cpu.ts'
+import { readCpuNs } from '../cpu.ts'
 import { percentile, tell } from '../figures.ts'
 import { type Measured, startBare } from './bare.ts'
 import { type Bench, channel, delays, scaled, shown, startReaders, write } from './parts.ts'
@@ -31,11 +31,11 @@ export async function latency({ postgres, ours }: Bench): Promise<void> {
       const measured = name === 'ours' ? { program: first, port: first.port } : await startBare(database.url, ours.encryptionKey)
       const readers = await startReaders({ port: measured.port, agents: fleet.agents.map(({ id, pak }) => ({ id, pak })), pollMs: null })
       await readers.report()
-      const cpuBefore = cpuNsOf(measured.program.pid)
+      const cpuBefore = readCpuNs(measured.program.pid)
       const open = await write({ ...order, perSecond, seconds: 15 })
       await settled()
       const seen = delays(open.commits, (await readers.report()).sightings)
-      const cpuUs = (cpuNsOf(measured.program.pid) - cpuBefore) / 1000 / open.commits.length
+      const cpuUs = (readCpuNs(measured.program.pid) - cpuBefore) / 1000 / open.commits.length
       tell(`[S2] ${name}, ${streams} streams, ${perSecond}/s`, `${shown(seen)} · ${cpuUs.toFixed(0)} µs CPU per change`)
       const closed = await write({ ...order, perSecond: null, seconds: 10 })
       await settled()

@@ -1,6 +1,6 @@
 // The feed under load, on one host: every (stack, rev) that was committed is accounted for, and what is missing stands beside the
 // percentiles. BENCH_SCALE makes it smaller, BENCH_PARTS takes some of it.
-import { privatePostgres } from '@brokkr/testing/postgres.ts'
+import { privatePostgres } from '@brokkr/testing/servers/postgres.ts'
 import { prepareOurs } from '../broker/servers.ts'
 import { tell } from '../figures.ts'
 import { idle } from './crowd.ts'

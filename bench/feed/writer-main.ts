@@ -3,15 +3,15 @@
 // between them, as a broker does it beside another one. An order a line, a result a line; connections and what they have prepared stay.
 import { randomUUID } from 'node:crypto'
 import { createInterface } from 'node:readline'
-import { submitDeploymentObject } from '@brokkr/broker/actions/submit-deployment-object.ts'
-import { systemActor } from '@brokkr/broker/domain/actor.ts'
-import { sealedYaml } from '@brokkr/broker/domain/sealed-yaml.ts'
-import { notifyRestMs } from '@brokkr/broker/feed/listener.ts'
+import { systemActor } from '@brokkr/broker/audit/rules.ts'
+import { notifyRestMs } from '@brokkr/broker/change-feed/reader/listener.ts'
+import { submitDeploymentObject } from '@brokkr/broker/deployments/actions/submit-deployment-object.ts'
+import { toManifestContext } from '@brokkr/broker/deployments/rules/sealed-manifest.ts'
 import { createSeal } from '@brokkr/broker/seal.ts'
-import { openDatabase } from '@brokkr/broker/store/db.ts'
-import { keepSubscriptions } from '@brokkr/broker/webhooks/subscriptions.ts'
+import { createSubscriptionCache } from '@brokkr/broker/webhooks/subscriptions/subscription-cache.ts'
+import { openDatabase } from '@brokkr/postgres'
 import pg from 'pg'
-import { manifestOf } from '../broker/fill.ts'
+import { buildManifest } from '../broker/fill.ts'
 
 export interface WriterOrder {
   readonly databaseUrl: string
@@ -30,7 +30,7 @@ export interface WriterResult {
   readonly seconds: number
 }
 
-const manifest = manifestOf(500)
+const manifest = buildManifest(500)
 const statement = `with taken as (
     update stacks set last_sequence = last_sequence + 1, sequence_xid = pg_current_xact_id(), head_object_id = $2 where id = $1 returning last_sequence)
   insert into deployment_objects (id, stack_id, sequence_id, yaml_sealed, yaml_bytes, yaml_checksum, created_by_kind)
@@ -41,16 +41,16 @@ function open({ databaseUrl, encryptionKey, connections }: WriterOrder) {
   const pool = new pg.Pool({ connectionString: databaseUrl, max: connections + 1 })
   const database = openDatabase({ url: databaseUrl, schema: 'public', poolSize: connections })
   // As a broker without any webhook keeps them.
-  const hooks = keepSubscriptions({ isTrusted: () => true })
+  const subscriptionCache = createSubscriptionCache({ isTrusted: () => true })
   return {
     pool,
     action: async (stackId: string): Promise<number> => {
-      const input = { stackId, yamlContent: manifest, isDeletionMarker: false, expectedSequenceId: undefined, by: systemActor }
-      return (await submitDeploymentObject({ sql: database, seal, hooks, wakeFeed: () => undefined }, input)).sequence_id
+      const input = { stackId, yamlContent: manifest, isDeletionMarker: false, expectedSequenceId: undefined, actor: systemActor }
+      return (await submitDeploymentObject({ sql: database, seal, subscriptionCache, wakeFeed: () => undefined }, input)).sequence_id
     },
     statement: async (stackId: string): Promise<number> => {
       const id = randomUUID()
-      const values = [stackId, id, seal.seal(sealedYaml(id), manifest), manifest.length]
+      const values = [stackId, id, seal.seal(toManifestContext(id), manifest), manifest.length]
       const { rows } = await untilNoDeadlock(() => pool.query<{ sequence_id: string }>({ name: 'submit', text: statement, values }))
       return Number(rows[0]!.sequence_id)
     },

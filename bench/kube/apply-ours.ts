@@ -1,7 +1,5 @@
 // Ours: the toolkit's apply of the same set, shipped defaults but for the dry run, which the bare loop does not do either.
-import { applyObjects } from '@brokkr/kube/apply.ts'
-import { openKube } from '@brokkr/kube/client.ts'
-import { loadKubeconfig } from '@brokkr/kube/kubeconfig.ts'
+import { applyObjects, loadKubeconfig, openKube } from '@brokkr/kube'
 import { systemClock as clock } from '@brokkr/runtime/clock.ts'
 import { configMap } from './objects.ts'
 

@@ -1,8 +1,8 @@
 // Server-side apply of many ConfigMaps: ours, a bare loop, kubectl, in turn; the API server's own CPU stands beside it, because it is
 // the limit.
 import { join } from 'node:path'
-import type { privateCluster } from '@brokkr/testing/kube.ts'
-import { cpuSecondsOf, type Measured, measure } from '../child.ts'
+import type { privateCluster } from '@brokkr/testing/servers/kube.ts'
+import { type Measured, measure, readCpuSeconds } from '../child.ts'
 import { percentile, tell } from '../figures.ts'
 import { applyByKubectl } from '../kubectl.ts'
 
@@ -28,7 +28,7 @@ export async function benchApply(bench: ApplyBench): Promise<void> {
   }
   const results: Record<string, Round[]> = {}
   for (let n = 0; n < bench.rounds; n += 1)
-    for (const [name, run] of Object.entries(programs)) (results[name] ??= []).push(await roundOf(bench, run))
+    for (const [name, run] of Object.entries(programs)) (results[name] ??= []).push(await runRound(bench, run))
   const median = (name: string, of: (one: Round) => number) => percentile(results[name]!.map(of), 0.5)
   for (const name of Object.keys(results)) {
     const figure = `${median(name, ({ rate }) => rate).toFixed(0)}/s · client CPU ${median(name, ({ cpuSeconds }) => cpuSeconds).toFixed(1)} s · peak ${median(name, ({ peakMib }) => peakMib).toFixed(0)} MiB · API server CPU ${median(name, ({ serverCpu }) => serverCpu).toFixed(1)} s`
@@ -38,14 +38,14 @@ export async function benchApply(bench: ApplyBench): Promise<void> {
   tell('ours / kubectl (bar 2.5)', (median('ours', ({ rate }) => rate) / median('kubectl', ({ rate }) => rate)).toFixed(2))
 }
 
-async function roundOf({ plane, count }: ApplyBench, run: (namespace: string) => Promise<Measured>): Promise<Round> {
+async function runRound({ plane, count }: ApplyBench, run: (namespace: string) => Promise<Measured>): Promise<Round> {
   const namespace = await plane.namespace('bench')
   const server = plane.pids()['kube-apiserver']!
-  const before = cpuSecondsOf(server)
+  const before = readCpuSeconds(server)
   const measured = await run(namespace)
   const last = measured.output.trim().split('\n').at(-1)
   const own = last ? (JSON.parse(last) as { seconds?: number }).seconds : undefined
-  return { ...measured, rate: count / (own ?? measured.seconds), serverCpu: cpuSecondsOf(server) - before }
+  return { ...measured, rate: count / (own ?? measured.seconds), serverCpu: readCpuSeconds(server) - before }
 }
 
 const applyOurs = ({ plane, count }: ApplyBench, namespace: string): Promise<Measured> =>

@@ -1,9 +1,8 @@
 // Ours: an informer over everything in a namespace. Tells when it is in sync, then its CPU after the events it was promised.
-import { openKube } from '@brokkr/kube/client.ts'
-import { startInformer } from '@brokkr/kube/informer.ts'
-import { loadKubeconfig } from '@brokkr/kube/kubeconfig.ts'
+
+import { loadKubeconfig, openKube, startInformer } from '@brokkr/kube'
 import { systemClock as clock } from '@brokkr/runtime/clock.ts'
-import { silentLog as log } from '@brokkr/runtime/log.ts'
+import { silentLog as log } from '@brokkr/runtime/logging/log.ts'
 import { reportInformer } from './informer-report.ts'
 
 const [path, namespace, countText, eventsText] = process.argv.slice(2) as [string, string, string, string]
@@ -18,6 +17,6 @@ await informer.whenSynced()
 // Kubernetes puts a ConfigMap of its own into every namespace.
 if (informer.size < Number(countText)) throw new Error('in sync without all objects')
 report.synced()
-await report.done
+await report.finished
 await informer.stop()
 await kube.close()

@@ -34,6 +34,6 @@ informer.on('error', (error) => {
 report.started()
 await informer.start()
 if (informer.list().length < Number(countText)) throw new Error('in sync without all objects')
-await report.done
+await report.finished
 await informer.stop()
 process.exit(0)

@@ -7,7 +7,7 @@ export interface InformerReport {
   started(): void
   event(): void
   synced(): void
-  readonly done: Promise<void>
+  readonly finished: Promise<void>
 }
 const cpuMs = () => {
   const { user, system } = process.cpuUsage()
@@ -19,7 +19,7 @@ export function reportInformer(events: number): InformerReport {
   const done = Promise.withResolvers<void>()
   let startedMs = 0
   let startedCpuMs = 0
-  let seen = 0
+  let eventCount = 0
   let syncedCpuMs = 0
   const settle = async (syncedMs: number) => {
     const cpu = cpuMs() - startedCpuMs
@@ -30,14 +30,14 @@ export function reportInformer(events: number): InformerReport {
     tell({ syncedMs: syncedMs - startedMs, processMs: syncedMs, cpuMs: cpu, residentMib: process.memoryUsage.rss() / 2 ** 20 })
   }
   return {
-    done: done.promise,
+    finished: done.promise,
     started: () => {
       startedMs = performance.now()
       startedCpuMs = cpuMs()
     },
     event: () => {
-      seen += 1
-      if (seen !== events) return
+      eventCount += 1
+      if (eventCount !== events) return
       tell({ events, cpuMs: cpuMs() - syncedCpuMs })
       done.resolve()
     },

@@ -2,8 +2,8 @@
 // ships, as one bundled file; the other as its documentation shows it.
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { cacheDir } from '@brokkr/local/cache.ts'
-import { runTool } from '@brokkr/local/run-tool.ts'
+import { cacheDir } from '@brokkr/local/assets/cache.ts'
+import { runTool } from '@brokkr/local/supervisor/run-tool.ts'
 import { bundleProgram } from '../bundle.ts'
 import { startChild } from '../child.ts'
 import { percentile, tell } from '../figures.ts'

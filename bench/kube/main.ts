@@ -3,7 +3,7 @@
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { privateCluster } from '@brokkr/testing/kube.ts'
+import { privateCluster } from '@brokkr/testing/servers/kube.ts'
 import { measure } from '../child.ts'
 import { benchApply } from './apply.ts'
 import { benchInformer } from './informer.ts'
@@ -36,9 +36,9 @@ const parts = {
     await benchInformer({ kubeconfigPath: plane.kubeconfigPath, namespace, objects: count, rounds, touch })
   },
 }
-const wanted = (process.env['BENCH_PARTS'] ?? Object.keys(parts).join()).split(',') as (keyof typeof parts)[]
+const selectedParts = (process.env['BENCH_PARTS'] ?? Object.keys(parts).join()).split(',') as (keyof typeof parts)[]
 try {
-  for (const part of wanted) await parts[part]()
+  for (const part of selectedParts) await parts[part]()
 } finally {
   await plane.stop()
 }

@@ -1,10 +1,10 @@
 // One small object from submit to cluster and back on an idle machine: commit → frame, submit → applied status, and beside it
 // the sum of the bare requests to the same API server (a dry run and an apply). PostgreSQL with fsync, shipped defaults.
 import { startTestAgent } from '@brokkr/testing/agent.ts'
-import { makeAgent, makeGenerator, startTestBroker } from '@brokkr/testing/broker.ts'
-import { followStream } from '@brokkr/testing/follower.ts'
-import { cluster } from '@brokkr/testing/kube.ts'
-import { privatePostgres } from '@brokkr/testing/postgres.ts'
+import { createAgent, createGenerator, startTestBroker } from '@brokkr/testing/broker.ts'
+import { cluster } from '@brokkr/testing/servers/kube.ts'
+import { privatePostgres } from '@brokkr/testing/servers/postgres.ts'
+import { readStream } from '@brokkr/testing/stream-reader.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { residentMib, spread, tell } from '../figures.ts'
 
@@ -12,9 +12,9 @@ const rounds = Number(process.env['BENCH_ROUNDS'] ?? 200)
 const at = await cluster()
 const server = await privatePostgres({ fsync: true })
 const broker = await startTestBroker({ databaseUrl: (await server.database()).url, env: { BROKKR__LOG__LEVEL: 'info' } })
-const tenant = await makeGenerator(broker)
-const agent = await makeAgent(broker, { labels: ['bench'], generators: [tenant] })
-const watcher = await makeAgent(broker, { labels: ['bench'], generators: [tenant] })
+const tenant = await createGenerator(broker)
+const agent = await createAgent(broker, { labels: ['bench'], generators: [tenant] })
+const watcher = await createAgent(broker, { labels: ['bench'], generators: [tenant] })
 const running = await startTestAgent({
   broker,
   agent,
@@ -24,7 +24,7 @@ const running = await startTestAgent({
 })
 const namespace = await at.namespace('bench')
 const stack = await tenant.client.createStack({ body: { name: 'bench', generator_id: tenant.generator.id, labels: ['bench'] } })
-const stream = await followStream(broker.url, { agentId: watcher.agent.id, pak: watcher.pak })
+const stream = await readStream(broker.url, { agentId: watcher.agent.id, pak: watcher.pak })
 await stream.frame('snapshot_end')
 
 const manifest = (value: number) =>
