@@ -9,11 +9,11 @@ import { createSteps, tellFailure } from './steps.mjs'
 forwardSignals()
 try {
   const node = await setUp(createSteps({ plain: true }))
-  const wanted = process.argv.slice(2).filter((arg) => !arg.startsWith('--'))
-  const found = readdirSync(join(root, 'bench')).filter((name) => existsSync(join(root, 'bench', name, 'main.ts')))
-  const unknown = wanted.filter((name) => !found.includes(name))
-  if (unknown.length > 0) throw new Error(`no benchmark named ${unknown.join(', ')}; there are: ${found.join(', ')}`)
-  for (const name of wanted.length > 0 ? wanted : found) {
+  const selected = process.argv.slice(2).filter((arg) => !arg.startsWith('--'))
+  const available = readdirSync(join(root, 'bench')).filter((name) => existsSync(join(root, 'bench', name, 'main.ts')))
+  const unknown = selected.filter((name) => !available.includes(name))
+  if (unknown.length > 0) throw new Error(`no benchmark named ${unknown.join(', ')}; there are: ${available.join(', ')}`)
+  for (const name of selected.length > 0 ? selected : available) {
     if (stopped() !== null) break
     process.stdout.write(`\n## ${name}\n`)
     const { code } = await runProgram(node, [join(root, 'bench', name, 'main.ts')], { cwd: root, env: workspaceEnv(node), inherit: true })

@@ -14,7 +14,7 @@ test.each([
     'import{a}from"node:os";import{b}from"node:vm";',
     'const{a}=process.getBuiltinModule("node:os");const{b}=process.getBuiltinModule("node:vm");',
   ],
-])('%s is asked for as a value', (program, expected) => {
+])('%s is imported as a value', (program, expected) => {
   expect(askForValues(program)).toBe(expected)
 })
 

@@ -7,7 +7,7 @@ import { askForValues } from './builtin-imports.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** How Node runs it: a heap that grows slowly, and how far it may grow for new objects while much is applied at once (heap-room.ts). One
+/** How Node runs it: a heap that grows slowly, and the limit of the young generation. One
  *  thread beside the main one: the agent mostly waits, and more of them wake each other for every small collection. They stand in the
  *  file's first line, so that the file started by itself has them. */
 export const agentFlags = ['--max-semi-space-size=4', '--heap-growing-percent=10', '--v8-pool-size=1']
@@ -30,7 +30,7 @@ export async function bundleAgent(outDir = join(root, 'packages', 'agent', 'dist
           entryFileNames: 'agent.mjs',
           format: 'es',
           codeSplitting: false,
-          // Smaller in memory too, and names stay for whoever reads a stack.
+          // Reduces memory; names stay readable in stack traces.
           minify: true,
           keepNames: true,
           banner: `#!/usr/bin/env -S node ${agentFlags.join(' ')}`,
@@ -41,7 +41,7 @@ export async function bundleAgent(outDir = join(root, 'packages', 'agent', 'dist
     ssr: { noExternal: true, target: 'node' },
   })
   const file = join(outDir, 'agent.mjs')
-  // One letter beyond Latin-1 would double what the source takes in memory; comments are gone, so all of them stand in texts.
+  // One character beyond Latin-1 would double the memory of the source; comments are removed, so all of them are in strings.
   const ascii = readFileSync(file, 'utf8').replace(/[^\0-\x7f]/gu, escaped)
   writeFileSync(file, askForValues(ascii))
   chmodSync(file, 0o755)

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { startTestAgent } from '@brokkr/testing/agent.ts'
-import { makeAgent, makeGenerator, startTestBroker, unique } from '@brokkr/testing/broker.ts'
-import { cluster } from '@brokkr/testing/kube.ts'
+import { createAgent, createGenerator, startTestBroker, unique } from '@brokkr/testing/broker.ts'
+import { cluster } from '@brokkr/testing/servers/kube.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { expect, test } from 'vitest'
 import { bundleAgent } from './bundle-agent.mjs'
@@ -14,9 +14,9 @@ test('the agent is one file that runs by itself, works, and ends in good order',
   expect(readFileSync(file, 'utf8')).not.toMatch(/^import\b|[;}]import[ {*]/m)
   const at = await cluster({ controllers: false })
   const broker = await startTestBroker()
-  const tenant = await makeGenerator(broker)
+  const tenant = await createGenerator(broker)
   const label = unique('env')
-  const agent = await makeAgent(broker, { labels: [label], generators: [tenant] })
+  const agent = await createAgent(broker, { labels: [label], generators: [tenant] })
   const [own, namespace] = [await at.namespace('agent'), await at.namespace('bundle')]
   const running = await startTestAgent({
     broker,

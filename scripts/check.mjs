@@ -7,8 +7,8 @@ import { createSteps, StepFailed, tellFailure } from './steps.mjs'
 
 const checks = [
   { name: 'format', args: ['@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '.'], next: 'npm run fix' },
-  { name: 'types', args: ['typescript/bin/tsc', '-b'], next: 'mend the first error: those after it may follow from it' },
-  { name: 'lint', args: ['oxlint/bin/oxlint', '--deny-warnings'], next: 'npm run fix, then mend what is left' },
+  { name: 'types', args: ['typescript/bin/tsc', '-b'], next: 'correct the first error: later ones may follow from it' },
+  { name: 'lint', args: ['oxlint/bin/oxlint', '--deny-warnings'], next: 'npm run fix, then correct the rest' },
 ]
 
 /** Runs all of them, so that one run shows everything; returns the failures. */
@@ -18,8 +18,9 @@ export async function runChecks(steps, node) {
     const [program, ...rest] = args
     await steps
       .run(name, async () => {
-        const done = await runProgram(node, [join(root, 'node_modules', program), ...rest], { cwd: root, env: workspaceEnv(node) })
-        if (done.code !== 0) throw new StepFailed({ what: `${name} failed`, why: `it ended with ${done.code}`, log: done.output, next })
+        const result = await runProgram(node, [join(root, 'node_modules', program), ...rest], { cwd: root, env: workspaceEnv(node) })
+        if (result.code !== 0)
+          throw new StepFailed({ what: `${name} failed`, why: `it ended with ${result.code}`, log: result.output, next })
         return { detail: 'clean' }
       })
       .catch((error) => {

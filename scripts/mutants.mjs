@@ -1,5 +1,5 @@
-// npm run proof:mutants [id …]: applies each mutants/<id>.patch (a few lines that break one guarantee) to a copy of the
-// committed tree and expects the test whose title holds [id] to fail. A mutant that survives is a test that proves nothing.
+// npm run proof:mutants [id …]: applies each mutants/<id>.patch, which breaks one guarantee, to a copy of the committed tree and
+// expects the test with [id] in its title to fail. A mutant that survives shows a test that proves nothing.
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,14 +14,14 @@ forwardSignals()
 try {
   const steps = createSteps({ plain: true })
   const node = await setUp(steps)
-  const wanted = process.argv.slice(2).filter((arg) => !arg.startsWith('--'))
+  const selectedIds = process.argv.slice(2).filter((arg) => !arg.startsWith('--'))
   const ids = readdirSync(join(root, 'mutants')).flatMap((name) => (name.endsWith('.patch') ? [name.slice(0, -6)] : []))
   const outcome = { passed: 0, failed: 0 }
-  for (const id of ids.filter((name) => wanted.length === 0 || wanted.includes(name))) {
+  for (const id of ids.filter((name) => selectedIds.length === 0 || selectedIds.includes(name))) {
     if (stopped() !== null) break
     const problem = await steps.run(id, async () => {
-      const found = await tryMutant(node, id)
-      return { mark: found === null ? '✔' : '✖', detail: found ?? 'its test failed, as it must', value: found }
+      const value = await tryMutant(node, id)
+      return { mark: value === null ? '✔' : '✖', detail: value ?? 'its test failed, as it must', value }
     })
     outcome[problem === null ? 'passed' : 'failed'] += 1
   }
@@ -32,7 +32,7 @@ try {
   process.exitCode = 1
 }
 
-/** null when the test noticed; else what is wrong. A mutant is named <id> or <id>-<word>. */
+/** null if the test failed as expected; else the problem. A mutant is named <id> or <id>-<word>. */
 async function tryMutant(node, id) {
   const patch = join(root, 'mutants', `${id}.patch`)
   const changed = readFileSync(patch, 'utf8')

@@ -6,22 +6,22 @@ import { root, workspaceEnv } from './setup.mjs'
 import { tail } from './steps.mjs'
 
 /** Parts that come from the cache and may have to be built; the others are packages or start in seconds. */
-const prepared = new Set(['kubernetes', 'kubectl', 'kafka', 'registry'])
+const prepared = new Set(['kubernetes', 'kubectl', 'kafka', 'registry', 'clickhouse', 'trino', 'schemathesis', 'gitea', 'browser'])
 
 /** @returns {Promise<string[]>} the parts that could not be had; the tests that need them say why */
 export async function prepareParts(steps, node, wanted, { limitMs } = {}) {
   const missing = []
   for (const part of wanted.filter((name) => prepared.has(name))) {
     await steps.run(part, async (say) => {
-      const done = await runProgram(node, [join(root, 'scripts', 'prepare.ts'), part], {
+      const result = await runProgram(node, [join(root, 'scripts', 'prepare.ts'), part], {
         cwd: root,
         env: workspaceEnv(node),
         onLine: say,
         limitMs,
       })
-      if (done.code === 0) return { detail: tail(done.output, 1) }
+      if (result.code === 0) return { detail: tail(result.output, 1) }
       missing.push(part)
-      return { mark: '✖', detail: tail(done.output, 6) }
+      return { mark: '✖', detail: tail(result.output, 6) }
     })
   }
   return missing

@@ -11,7 +11,7 @@ import { listTests } from './test-files.mjs'
 import { runVitest } from './vitest.mjs'
 
 const reportFile = join(root, 'reports', 'proof.json')
-const wanted = process.argv.slice(2).filter((arg) => !arg.startsWith('--'))
+const selected = process.argv.slice(2).filter((arg) => !arg.startsWith('--'))
 
 forwardSignals()
 try {
@@ -20,7 +20,7 @@ try {
   const commit = (await runProgram('git', ['rev-parse', 'HEAD'], { cwd: root })).output.trim()
   const report = readReport(commit)
   const tests = listTests(root).filter(
-    (test) => !test.peers && isSized(test.file) && (wanted.length === 0 || wanted.some((word) => test.file.includes(word))),
+    (test) => !test.peers && isSized(test.file) && (selected.length === 0 || selected.some((word) => test.file.includes(word))),
   )
   await prepareParts(steps, node, [...new Set(tests.flatMap((test) => test.parts))])
   for (const { file } of tests) {
@@ -32,15 +32,15 @@ try {
     writeReport(report)
   }
   const failed = Object.values(report.files).reduce((sum, entry) => sum + entry.failed, 0)
-  const passed = Object.values(report.files).reduce((sum, entry) => sum + entry.passed, 0)
-  process.stdout.write(`report in reports/proof.json\n${passed} passed, ${failed} failed\n`)
+  const passedCount = Object.values(report.files).reduce((sum, entry) => sum + entry.passed, 0)
+  process.stdout.write(`report in reports/proof.json\n${passedCount} passed, ${failed} failed\n`)
   process.exitCode = failed === 0 && stopped() === null ? 0 : 1
 } catch (error) {
   tellFailure(error)
   process.exitCode = 1
 }
 
-/** Only tests whose size depends on the tier are worth running again at length. */
+/** Repeats only tests with a size that depends on the tier. */
 function isSized(file) {
   return readFileSync(join(root, file), 'utf8').includes('@brokkr/testing/sizes.ts')
 }

@@ -8,10 +8,10 @@ let stopSignal = null
 /** Set once a signal arrived: no further step may begin. */
 export const stopped = () => stopSignal
 
-/** One Ctrl-C comes more than once: from the terminal, to all of its group, and passed on by whoever started us. */
+/** One Ctrl-C can arrive more than once: from the terminal to the process group, and forwarded by the parent process. */
 const sameSignalMs = 1000
 
-/** Passes SIGINT and SIGTERM on to what runs; a second signal kills it. */
+/** Forwards SIGINT and SIGTERM to the running program; a second signal kills it. */
 export function forwardSignals() {
   let firstMs
   for (const signal of ['SIGINT', 'SIGTERM']) {

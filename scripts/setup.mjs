@@ -45,12 +45,12 @@ async function installPackages(say) {
   const hash = lockHash()
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === hash) return 'as in the lockfile'
   say('npm ci')
-  const done = await runProgram('npm', ['ci', '--loglevel=error', '--no-audit', '--no-fund'], { cwd: root })
-  if (done.code !== 0) {
+  const result = await runProgram('npm', ['ci', '--loglevel=error', '--no-audit', '--no-fund'], { cwd: root })
+  if (result.code !== 0) {
     throw new StepFailed({
       what: 'packages were not installed',
-      why: `npm ci ended with ${done.code}`,
-      log: done.output,
+      why: `npm ci ended with ${result.code}`,
+      log: result.output,
       next: 'check that the npm registry is reachable, then run the same command again',
     })
   }

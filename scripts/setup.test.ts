@@ -18,7 +18,7 @@ function sink(): { out: Writable & { isTTY?: boolean }; text: () => string } {
   return { out, text: () => text }
 }
 
-test('where no terminal watches, a step is one line for each change and one for its end', async () => {
+test('without a terminal a step prints one line per change and one for its end', async () => {
   const { out, text } = sink()
   const value = await createSteps({ out }).run('packages', (say: (line: string) => void) => {
     say('npm ci')
@@ -33,7 +33,7 @@ test('where no terminal watches, a step is one line for each change and one for 
   ).toEqual(['… packages', '✔ packages', ''])
 })
 
-test('a step that fails ends with what failed, why, the last lines of its log, and what to do', async () => {
+test('a failed step prints the failure, its reason, the end of its log and a remedy', async () => {
   const { out, text } = sink()
   const log = Array.from({ length: 50 }, (_, n) => `line ${n}`).join('\n')
   const failing = createSteps({ out }).run('packages', () => {
@@ -47,14 +47,14 @@ test('a step that fails ends with what failed, why, the last lines of its log, a
   expect(text()).not.toContain('line 29')
 })
 
-test('the Node of the platform package is taken, else the machine’s own if it is new enough, else the message says what to install', () => {
+test('the Node of the platform package is used, else a recent system Node, else a hint', () => {
   expect(findNode()).toContain(join('node_modules', `node-${process.platform}-${process.arch}`))
   expect(findNode('22.22.0', 'none-none')).toBe(process.execPath)
   expect(findNode('26.1.0', 'none-none')).toBe(process.execPath)
   expect(() => findNode('20.20.2', 'none-none')).toThrow('no Node package for none-none')
 })
 
-test('a program’s output is kept for its failure message, and one that takes too long is ended', async () => {
+test('output of a program is in its failure message, and a slow program is ended', async () => {
   const lines: string[] = []
   const done = await runProgram(process.execPath, ['-e', 'console.log("a"); console.error("b"); process.exit(3)'], {
     onLine: (line: string) => lines.push(line),
@@ -66,14 +66,14 @@ test('a program’s output is kept for its failure message, and one that takes t
   expect(late.code).not.toBe(0)
 })
 
-test('which servers a test needs is read from its imports', () => {
+test('the servers of a test are derived from its imports', () => {
   const tests = listTests(root)
   const needs = (file: string) => tests.find((one) => one.file === file)?.parts
   expect(needs('packages/broker/src/seal.test.ts')).toEqual([])
-  expect(needs('packages/broker/src/store/triggers.test.ts')).toEqual(['postgres'])
+  expect(needs('packages/broker/src/schema/triggers.test.ts')).toEqual(['postgres'])
   expect(needs('journeys/first-change.test.ts')?.toSorted()).toEqual(['kubernetes', 'postgres'])
   const quick = testFiles(root, { tier: 'quick', without: '' })
-  expect(quick.servers).toContain('packages/broker/src/store/triggers.test.ts')
+  expect(quick.servers).toContain('packages/broker/src/schema/triggers.test.ts')
   expect(quick.servers.some((file) => file.startsWith('journeys/'))).toBe(false)
   const without = testFiles(root, { tier: 'all', without: 'kubernetes' })
   expect(without.left.map(({ file }) => file)).toContain('journeys/first-change.test.ts')

@@ -19,7 +19,7 @@ export function createSteps({ plain = false, out = process.stdout } = {}) {
   const live = !plain && Boolean(out.isTTY)
   return {
     live,
-    /** `work(say)` may report how far it is; what it returns stands beside the name. `null` hides the step. */
+    /** `work(say)` may report progress; its result is shown beside the name. `null` hides the step. */
     async run(name, work) {
       const started = performance.now()
       const line = live ? spinningLine(out, name) : plainLine(out, name)
@@ -51,16 +51,16 @@ export function tellFailure(error, out = process.stderr) {
 export const tail = (text, lines) => text.trimEnd().split('\n').slice(-lines).join('\n')
 
 function spinningLine(out, name) {
-  let said = ''
+  let progress = ''
   let frame = 0
   const draw = () => {
     frame = (frame + 1) % frames.length
-    out.write(`\r\u001b[2K  ${frames[frame]} ${name.padEnd(12)} ${said}`.slice(0, (out.columns ?? 100) + 8))
+    out.write(`\r\u001b[2K  ${frames[frame]} ${name.padEnd(12)} ${progress}`.slice(0, (out.columns ?? 100) + 8))
   }
   const timer = setInterval(draw, 100)
   return {
     say: (text) => {
-      said = text
+      progress = text
     },
     end: (mark, detail, ms) => {
       clearInterval(timer)

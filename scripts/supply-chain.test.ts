@@ -31,7 +31,7 @@ function problemsOf(packages: Record<string, Entry>): string[] {
   })
 }
 
-test('[X36] the lockfile holds integrity for every package, no address and no install script, and the check notices each', () => {
+test('[X36] the lockfile has integrity for every package, no address and no install script', () => {
   expect(lock.lockfileVersion).toBe(3)
   expect(problemsOf(lock.packages)).toEqual(allowedInstallScripts.map((path) => `${path} has an install script`))
   const good = { version: '1.0.0', integrity: 'sha512-x' }
@@ -62,7 +62,7 @@ test('direct dependencies have exact versions, workspace ones a star', () => {
 const isExact = (name: string, version: string): boolean =>
   name.startsWith('@brokkr/') ? version === '*' : /^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version)
 
-test('npm is told to run no script, to fetch nothing by address, and to keep addresses out of the lockfile', () => {
+test('npm runs no scripts, fetches nothing by address, and omits addresses from the lockfile', () => {
   const settings = readFileSync(join(root, '.npmrc'), 'utf8').split('\n')
   for (const line of [
     'ignore-scripts=true',

@@ -1,5 +1,5 @@
-// Which test files belong to a run, and which real servers each of them needs: read from its imports of the testing
-// package, so that nobody keeps a second list. Plain JavaScript, because the runner reads it before anything is built.
+// Lists the test files of a run and the servers that each needs, read from its imports of the testing package. Plain JavaScript,
+// because the runner reads it before anything is built.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 
@@ -16,12 +16,15 @@ const partOfModule = {
   kubectl: 'kubectl',
   kafka: 'kafka',
   'schema-registry': 'registry',
+  schemathesis: 'schemathesis',
   clickhouse: 'clickhouse',
   trino: 'trino',
   nessie: 'nessie',
   s3: 's3',
   browser: 'browser',
+  'console-page': 'browser',
   'git-server': 'git',
+  gitea: 'gitea',
 }
 export const parts = [...new Set(Object.values(partOfModule))]
 const roots = ['packages', 'scripts', 'journeys']
@@ -29,11 +32,11 @@ const skipped = new Set(['node_modules', 'dist', '.brokkr'])
 
 /** @returns {{ file: string, parts: string[], peers: boolean, sized: boolean, long: boolean }[]} every test file of the tree, sorted */
 export function listTests(root) {
-  const found = roots.flatMap((dir) => [...walk(join(root, dir))])
-  return found.map((path) => describeTest(root, path)).toSorted((a, b) => (a.file < b.file ? -1 : 1))
+  const paths = roots.flatMap((dir) => [...walk(join(root, dir))])
+  return paths.map((path) => describeTest(root, path)).toSorted((a, b) => (a.file < b.file ? -1 : 1))
 }
 
-/** Splits a run's files into those that need no server and those that do; `left` names what `without` took away. */
+/** Splits a run's files into those that need no server and those that do; `left` lists the files that `without` excludes. */
 export function testFiles(root, { tier, without }) {
   const absent = new Set(without.split(',').filter(Boolean))
   const inTier = listTests(root).filter((test) => belongs(test, tier))
@@ -67,18 +70,18 @@ function describeTest(root, path) {
   const texts = [text, ...helpers.map((file) => readFileSync(file, 'utf8'))]
   const inTesting = path.includes(join('packages', 'testing', 'src'))
   const pattern = inTesting
-    ? /(?:from|import) '(?:@brokkr\/testing|\.)\/([a-z-]+)\.ts'/g
-    : /(?:from|import) '@brokkr\/testing\/([a-z-]+)\.ts'/g
+    ? /(?:from|import) '(?:@brokkr\/testing|\.\.?)\/(?:[a-z.-]+\/)*([a-z-]+)\.ts'/g
+    : /(?:from|import) '@brokkr\/testing\/(?:[a-z-]+\/)*([a-z-]+)\.ts'/g
   const modules = texts.flatMap((one) => [...one.matchAll(pattern)].map((m) => m[1]))
   // A test that imports no such module (it lies below the testing package, or starts the product itself) says it in its first line.
   const marked = /^\/\/ needs: ([a-z, ]+)/.exec(text)?.[1]?.split(/, */) ?? []
-  const wanted = new Set([...modules.flatMap((name) => partOfModule[name] ?? []), ...marked])
+  const neededParts = new Set([...modules.flatMap((name) => partOfModule[name] ?? []), ...marked])
   return {
     file: relative(root, path),
-    parts: [...wanted],
+    parts: [...neededParts],
     peers: path.endsWith('.peers.test.ts'),
     sized: text.includes('@brokkr/testing/sizes.ts'),
-    // What takes more than some five seconds says so, with its reason, above its first import.
+    // A test of more than about five seconds has a comment with the reason above its first import.
     long: /^\/\/ long: ./m.test(text.slice(0, text.indexOf('import '))),
   }
 }

@@ -42,19 +42,19 @@ for (const line of lastLines) process.stdout.write(`${line}\n`)
 process.stdout.write(`${counts.passed} passed, ${counts.failed} failed\n`)
 process.exitCode = counts.failed === 0 && stopped() === null ? 0 : 1
 
-/** Names what this run leaves out: on purpose, or (peers only) because a build did not fit the budget. */
+/** Lists the tests that this run omits: on request, or (peers only) because a build exceeded the time budget. */
 async function prepare(steps, node) {
-  const asked = process.env.BROKKR_TEST_WITHOUT ?? ''
-  const { left } = testFiles(root, { tier, without: asked })
-  for (const { file, parts } of left) lastLines.push(`left out by BROKKR_TEST_WITHOUT=${asked}: ${file} (needs ${parts.join(', ')})`)
-  const absent = new Set(asked.split(',').filter(Boolean))
+  const without = process.env.BROKKR_TEST_WITHOUT ?? ''
+  const { left } = testFiles(root, { tier, without })
+  for (const { file, parts } of left) lastLines.push(`left out by BROKKR_TEST_WITHOUT=${without}: ${file} (needs ${parts.join(', ')})`)
+  const absent = new Set(without.split(',').filter(Boolean))
   const inTier = listTests(root).filter((test) => (tier === 'peers') === test.peers && (tier !== 'quick' || isQuick(test)))
-  const wanted = [...new Set(inTier.flatMap((test) => test.parts))].filter((part) => !absent.has(part))
-  const missing = await prepareParts(steps, node, wanted, tier === 'peers' ? { limitMs: peersBudgetMs } : {})
-  if (tier !== 'peers') return asked
+  const requiredParts = [...new Set(inTier.flatMap((test) => test.parts))].filter((part) => !absent.has(part))
+  const missing = await prepareParts(steps, node, requiredParts, tier === 'peers' ? { limitMs: peersBudgetMs } : {})
+  if (tier !== 'peers') return without
   for (const { file, parts } of inTier) {
     const gone = parts.filter((part) => missing.includes(part))
     if (gone.length > 0) lastLines.push(`comparison did not run: ${file} (${gone.join(', ')} not ready within ${peersBudgetMs / 1000} s)`)
   }
-  return [asked, ...missing].filter(Boolean).join(',')
+  return [without, ...missing].filter(Boolean).join(',')
 }

@@ -1,5 +1,4 @@
-// Runs vitest for a tier and reads what came of it. A runner that fails without a failed test (a broken set-up) counts as
-// one failure: silence is never success.
+// Runs vitest for a tier and reads its result. A runner that fails without a failed test (a broken setup) counts as one failure.
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

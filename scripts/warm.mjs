@@ -1,4 +1,4 @@
-// npm run warm: prepares every cache ahead (packages, Kubernetes, kubectl for the comparisons) and says what it did.
+// npm run warm: fills every cache (packages, Kubernetes, kubectl for the comparisons) and prints the result.
 import { prepareParts } from './parts.mjs'
 import { forwardSignals } from './run-program.mjs'
 import { setUp } from './setup.mjs'
