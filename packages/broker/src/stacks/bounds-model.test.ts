@@ -176,7 +176,7 @@ async function expectAgreement(world: World): Promise<void> {
 }
 
 async function expectStackAgrees({ model }: World, stackId: string): Promise<void> {
-  const { rev, isDeleted, held, agents } = model.stacks.get(stackId)!
+  const { rev, isDeleted, held, agents, objects } = model.stacks.get(stackId)!
   const wanted = model.wanted(stackId)
   const [state] = await desiredState.statesWithContent(sql, { stack_ids: [stackId], inline_bytes: 1000 })
   if (isDeleted) return expectDeletedAgrees(state)
@@ -186,10 +186,14 @@ async function expectStackAgrees({ model }: World, stackId: string): Promise<voi
   // The dry run compares with this one.
   expect((await deploymentObjects.readWanted(sql, { stack_id: stackId }))?.id ?? null).toBe(wanted?.id ?? null)
   const statuses = await agentStackStatus.listOfStack(sql, { stack_id: stackId, stale_after_seconds: 90 })
-  for (const { agent_id, desired_sequence_id, phase, deployment_object_id } of statuses) {
+  for (const { agent_id, desired_sequence_id, phase, sequence_id } of statuses) {
     expect(desired_sequence_id).toBe(wanted?.sequence ?? null)
-    // Not a lie: nothing counts as removed while the stack wants another object.
-    if (agents.has(agent_id) && phase === 'removed') expect([deployment_object_id, wanted?.isMarker]).toEqual([wanted?.id, true])
+    // A reported removal stays true only while every later object up to the wanted one is a deletion marker as well.
+    if (agents.has(agent_id) && phase === 'removed') {
+      expect(wanted?.isMarker).toBe(true)
+      const later = objects.filter(({ sequence }) => sequence > (sequence_id ?? 0) && sequence <= wanted!.sequence)
+      expect(later.filter(({ isMarker }) => !isMarker)).toEqual([])
+    }
   }
   const filter = { name: null, generator_id: null, labels: [], keys: [], values: [], after_name: '', after_id: nil, limit: 10_000 }
   const listed = await stacks.countedList(sql, { ...filter, health: null, drifted: null, held: null })
