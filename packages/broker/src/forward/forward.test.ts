@@ -119,8 +119,29 @@ test('a change whose answer was lost is repeated under the same key', async () =
   respond = (to) => to.writeHead(201).end(JSON.stringify(started))
   const again = await ask(broker, runs, { pak: broker.adminPak, body: order, headers })
   expect([again.status, again.json]).toEqual([201, started])
-  const sent = headers['idempotency-key']
-  expect(seen.map((request) => request.headers['idempotency-key'])).toEqual([sent, sent])
+  const [first, second] = seen.map((request) => request.headers['idempotency-key'])
+  expect([first, second]).toEqual([expect.stringMatching(/^[0-9a-f]{64}$/), first])
+})
+
+test('two callers of one name that send the same key do not share it', async () => {
+  respond = (to) => to.destroy()
+  const name = unique('twin')
+  const key = unique('key')
+  for (const _twin of ['first', 'second']) {
+    const { pak } = await broker.admin.createAdminPak({ body: { name, scope: ['deploy'] } })
+    const order = { revision: '1.2.3', kind: 'manual' }
+    await ask(broker, 'POST /pipelines/shop/checkout/runs', { pak, body: order, headers: { 'idempotency-key': key } })
+  }
+  const keys = seen.map((request) => request.headers['idempotency-key'])
+  expect([keys.length, new Set(keys).size]).toEqual([2, 2])
+})
+
+test('a key that the program knows with another body is answered as reused', async () => {
+  respond = (to) => to.writeHead(422).end('Idempotency-Key was used for another request\n')
+  const body = { revision: '1.2.3', kind: 'manual' }
+  const headers = { 'idempotency-key': unique('key') }
+  const answer = await ask(broker, 'POST /pipelines/shop/checkout/runs', { pak: broker.adminPak, body, headers })
+  expect([answer.status, answer.code]).toEqual([422, 'idempotency_key_reused'])
 })
 
 test('a PAK without the verb of a change is refused before anything is sent', async () => {

@@ -27,7 +27,7 @@ export interface PipelinesRequest {
   readonly body?: unknown
   /** Name of the caller. */
   readonly approver: string
-  /** Of the caller: the program makes a repeated change once. */
+  /** Unique per caller: the program makes a repeated change once and knows callers by their names only. */
   readonly idempotencyKey?: string | undefined
   readonly signal: AbortSignal
 }

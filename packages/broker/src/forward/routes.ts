@@ -1,4 +1,5 @@
 // Pipelines, promotions and previews of flows: served by other programs, under the permissions of the broker.
+import { hash } from 'node:crypto'
 import { previewBodyBytesMax } from '@brokkr/contract/dataflow/preview.ts'
 import { ApiError } from '@brokkr/contract/errors.ts'
 import type { BrokerDeps } from '../deps.ts'
@@ -40,11 +41,13 @@ export const handlePreviewFlow: Handler<'previewFlow', BrokerDeps> = async ({ fo
 }
 
 const callerOf = ({ principal, signal }: RequestContext) => ({ approver: principal.name, signal })
-const changeOf = (request: RequestContext) => ({
-  ...callerOf(request),
-  actor: toActor(request),
-  idempotencyKey: request.headers['idempotency-key'],
-})
+const changeOf = (request: RequestContext) => ({ ...callerOf(request), actor: toActor(request), idempotencyKey: toCallerKey(request) })
+
+/** Two callers may have one name: the id keeps their keys apart. A hash, since both together can exceed the length of a key. */
+function toCallerKey({ principal, headers }: RequestContext): string | undefined {
+  const key = headers['idempotency-key']
+  return key === undefined ? undefined : hash('sha256', `${principal.id}\n${key}`)
+}
 
 /** The body as the program wrote it. */
 function reply({ reply: control }: RequestContext, { status, text, nextCursor }: ForwardedAnswer): Answered {

@@ -51,7 +51,7 @@ export type Condition = z.output<typeof Condition>
 export const Cause = z.object({
   kind: z.enum(['detected', 'webhook', 'manual', 'rollback']),
   actor: z.string().max(1024).optional(),
-  /** Hash of caller and Idempotency-Key of the request that started the run: its repetition finds the same run. */
+  /** Hashes of caller with Idempotency-Key, and of the order, of the request that started the run: its repetition finds the same run. */
   request: z.string().max(64).optional(),
 })
 export type Cause = z.output<typeof Cause>

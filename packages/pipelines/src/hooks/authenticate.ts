@@ -76,10 +76,13 @@ async function bySignature(
 
 function toSubject(key: Key, approver: string | null): Subject {
   if (key.subject !== null && approver !== null) throw new Refusal(403, 'this key may not name an approver')
-  if (key.subject !== null) return { name: key.subject, groups: [] }
+  if (key.subject !== null) return subjectOf(key.subject)
   if (approver === null || !/^[^\s\p{Cc}][^\p{Cc}]{0,511}$/u.test(approver)) throw new Refusal(401, 'X-Approver must name the person')
-  return { name: `user:${approver}`, groups: [] }
+  return subjectOf(`user:${approver}`)
 }
+
+/** A name that is its own identity: of a key, or of a person for whom another program speaks. */
+const subjectOf = (name: string): Subject => ({ name, id: name, groups: [] })
 
 async function useNonce(
   context: HooksContext,
@@ -106,7 +109,7 @@ async function byLegacySignature(
   if (key?.subject === undefined || key.subject === null) throw new Refusal(401, 'the signature is not valid')
   if (!isWatch(context, demand))
     warn(context, demand, 'LegacySignature', 'a promotion event with a signature of its body alone was accepted')
-  return { name: key.subject, groups: [] }
+  return subjectOf(key.subject)
 }
 
 function asAnonymous(context: HooksContext, demand: Demand): null {

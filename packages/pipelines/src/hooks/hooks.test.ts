@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { notificationStrategy } from '../strategies/notification.ts'
 import { openPullRequests } from '../test-parts/forge-world.ts'
 import {
+  createToken,
   KEY,
   openHooks,
   openProgramKube,
@@ -448,6 +449,37 @@ test('a repeated request with an Idempotency-Key starts one run, also after a ne
   const { status, annotations } = await shop.read()
   expect([status.run?.number, annotations['pipelines.brokkr.io/hold']]).toEqual([4, undefined])
   expect(await start('\u00e9')).toEqual([400, expect.stringContaining('Idempotency-Key')])
+})
+
+test('an Idempotency-Key belongs to one caller and one body', async () => {
+  const shop = await openShop(server, forges, { promotion: { strategy: { notification: {}, secretRef } } })
+  await shop.waitForPhase('1 prod 5.0.0 Applied')
+  const path = `/pipelines/${shop.namespace}/${shop.name}/runs`
+  const promote = { verb: 'promote', group: 'pipelines.weave.works', resource: 'pipelines' }
+  const start = async (order: object, identify: (body: string) => Record<string, string>) => {
+    const body = JSON.stringify({ kind: 'manual', environments: ['prod'], ...order })
+    const { status, text } = await send(hooks, 'POST', path, { body, headers: { ...identify(body), 'idempotency-key': 'one' } })
+    return [status, status === 201 ? JSON.parse(text).number : text]
+  }
+  const byKey = (body: string) => sign('POST', path, { body })
+  expect(await start({ revision: '4.5.0' }, byKey)).toEqual([201, 2])
+  const reused = [422, expect.stringContaining('Idempotency-Key was used')]
+  for (const order of [{ revision: '4.6.0' }, { revision: '4.5.0', kind: 'rollback' }, { revision: '4.5.0', environments: [] }])
+    expect(await start(order, byKey)).toEqual(reused)
+  expect((await shop.read()).annotations['pipelines.brokkr.io/hold']).toBeUndefined()
+  await shop.waitForPhase('2 prod 4.5.0 Applied')
+  // A service account that was created again under the same name is another caller.
+  const { bearer } = await openUser(server.kube, shop.namespace, 'robot', [promote])
+  expect(await start({ revision: '4.7.0' }, () => bearer)).toEqual([201, 3])
+  await shop.waitForPhase('3 prod 4.7.0 Applied')
+  const account = { apiVersion: 'v1', kind: 'ServiceAccount', namespace: shop.namespace, name: 'robot' }
+  await server.kube.delete(account)
+  const again = await createToken(server.kube, account)
+  expect(await start({ revision: '4.7.0' }, () => again)).toEqual([201, 4])
+  await shop.waitForPhase('4 prod 4.7.0 Applied')
+  // A run that another one replaced keeps its key.
+  expect(await start({ revision: '4.6.0' }, byKey)).toEqual(reused)
+  expect(await start({ revision: '4.5.0' }, byKey)).toEqual([201, 2])
 })
 
 test('a caller without an identity does not learn what exists', async () => {

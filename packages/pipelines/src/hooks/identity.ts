@@ -6,6 +6,8 @@ import { z } from 'zod'
 export interface Subject {
   /** `user:{name}` or `key:{namespace}/{secret}`. */
   readonly name: string
+  /** Tells callers apart that have the same name one after the other, such as a service account that was created again. */
+  readonly id: string
   readonly groups: readonly string[]
 }
 
@@ -45,7 +47,9 @@ export async function identifyByToken(kube: Kube, token: string, access: Access,
   const user = await reviewToken(kube, token, signal)
   if (user === null) return { outcome: 'unknown' }
   if (!(await mayAccess(kube, user, access, signal))) return { outcome: 'forbidden' }
-  return { outcome: 'allowed', subject: { name: `user:${user.username}`, groups: (user.groups ?? []).slice(0, GROUPS_MAX) } }
+  const name = `user:${user.username}`
+  const id = user.uid === undefined || user.uid === '' ? name : `${name}\n${user.uid}`
+  return { outcome: 'allowed', subject: { name, id, groups: (user.groups ?? []).slice(0, GROUPS_MAX) } }
 }
 
 async function reviewToken(kube: Kube, token: string, signal: AbortSignal): Promise<ReviewedUser | null> {

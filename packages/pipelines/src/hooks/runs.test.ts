@@ -1,7 +1,7 @@
 import type { Run } from '@brokkr/contract/pipelines/pipeline-status.ts'
 import { expect, test } from 'vitest'
 import { simulate } from '../decide/test-parts/simulation.ts'
-import { keepFirstRevision } from './runs.ts'
+import { isRepetition, keepFirstRevision } from './runs.ts'
 
 const run = (revision: string, firstRevision?: string): Run => ({
   number: 1,
@@ -33,4 +33,19 @@ test.each([
   world.run = { ...run('x', firstRevision), number: 2, cause: { kind: 'manual', actor: 'user:a' } }
   world.settle()
   expect([world.run.number, world.run.revision]).toEqual([number, revision])
+})
+
+const [caller, other, order] = ['a', 'b', 'c'].map((character) => character.repeat(32)) as [string, string, string]
+
+test.each([
+  ['the same request', caller + order, true],
+  ['a run of an older version, which stored no order', caller, true],
+  ['another caller or key', other + order, false],
+  ['a run without a key', undefined, false],
+])('a repeated request recognizes %s', (_title, stored, expected) => {
+  expect(isRepetition(stored, caller + order)).toBe(expected)
+})
+
+test('a key that was used for another order is refused', () => {
+  expect(() => isRepetition(caller + other, caller + order)).toThrow('Idempotency-Key was used for another run')
 })

@@ -38,8 +38,9 @@ export async function handleStartRun(
     secretName: pipeline.spec.ok ? hookSecretOf(pipeline.spec.spec, null) : null,
   })
   if (subject === null) throw new Refusal(401, 'a signature or a bearer token is needed')
-  const { revision, kind, environments: scope = [] } = readJson(RunBody, request.body)
-  const requestId = readRequestId(request, subject.name)
+  const order = readJson(RunBody, request.body)
+  const { revision, kind, environments: scope = [] } = order
+  const requestId = readRequestId(request, subject.id, order)
   const spec = requireSpec(pipeline)
   const unknown = scope.find((environment) => !spec.environments.some((each) => each.name === environment))
   if (unknown !== undefined) throw new Refusal(422, `there is no environment ${unknown}`)
@@ -52,7 +53,7 @@ export async function handleStartRun(
   const observed = kind === 'manual' ? findFirstRevision(context, pipeline, spec) : undefined
   const toOrder = ({ status }: PipelineRecord): RunOrder | null =>
     // The same request was faster over another connection.
-    requestId !== null && status.run?.cause.request === requestId
+    requestId !== null && isRepetition(status.run?.cause.request, requestId)
       ? null
       : {
           revision,
@@ -74,18 +75,33 @@ async function finish(context: HooksContext, spec: PipelineSpec, started: Starte
 
 const REQUEST_KEY = /^[\x21-\x7e]{1,255}$/
 
-/** What identifies a request and its repetitions: the caller and the Idempotency-Key; null: the caller sent none. */
-function readRequestId({ headers }: HookRequest, subject: string): string | null {
+const HASH_LENGTH = 32
+const toHash = (...parts: readonly string[]): string => hash('sha256', parts.join('\n')).slice(0, HASH_LENGTH)
+
+/** Hash of the caller and its Idempotency-Key, then hash of the order; null: the caller sent no key. */
+function readRequestId({ headers }: HookRequest, callerId: string, order: z.output<typeof RunBody>): string | null {
   const key = headers['idempotency-key']
   if (key === undefined) return null
   if (typeof key !== 'string' || !REQUEST_KEY.test(key)) throw new Refusal(400, 'Idempotency-Key has 1 to 255 visible ASCII characters')
-  return hash('sha256', `${subject}\n${key}`).slice(0, 32)
+  const { revision, kind, environments = [] } = order
+  return toHash(callerId, key) + toHash(kind, revision, ...[...new Set(environments)].toSorted())
+}
+
+/**
+ * Whether the run was started by the same request. Throws Refusal 422 when the caller used the key for another order. A run of an older
+ * version stored no hash of its order.
+ */
+export function isRepetition(stored: string | undefined, requestId: string): boolean {
+  if (stored?.slice(0, HASH_LENGTH) !== requestId.slice(0, HASH_LENGTH)) return false
+  if (stored.length > HASH_LENGTH && stored !== requestId)
+    throw new Refusal(422, 'Idempotency-Key was used for another run: send a new key, or repeat the first request unchanged')
+  return true
 }
 
 /** The run that the same request started before; null: none. A run that another one replaced is known by its promotions. */
-export function findRepeated({ status }: PipelineRecord, promotions: readonly PromotionRecord[], requestId: string): Run | null {
-  if (status.run?.cause.request === requestId) return status.run
-  const own = promotions.filter(({ spec }) => spec.cause.request === requestId)
+function findRepeated({ status }: PipelineRecord, promotions: readonly PromotionRecord[], requestId: string): Run | null {
+  if (status.run !== undefined && isRepetition(status.run.cause.request, requestId)) return status.run
+  const own = promotions.filter(({ spec }) => isRepetition(spec.cause.request, requestId))
   const [first] = own
   if (first === undefined) return null
   const { run: number, revision, cause } = first.spec

@@ -169,10 +169,20 @@ export async function openUser(
   })
   const user = `system:serviceaccount:${namespace}:${name}`
   for (const right of rights) await waitFor(`the right of ${name}`, () => isAllowed(kube, user, namespace, right))
+  return { subject: `user:${user}`, bearer: await requestToken(kube, { namespace, name }) }
+}
+
+/** Creates a service account again and returns a token of it: the same name, another UID. */
+export async function createToken(kube: Kube, at: { namespace: string; name: string }): Promise<Record<string, string>> {
+  await kube.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace: at.namespace, name: at.name } })
+  return requestToken(kube, at)
+}
+
+async function requestToken(kube: Kube, { namespace, name }: { namespace: string; name: string }): Promise<Record<string, string>> {
   const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`
   const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} }
   const { text } = await kube.request('POST', path, { body })
-  return { subject: `user:${user}`, bearer: { authorization: `Bearer ${JSON.parse(text).status.token}` } }
+  return { authorization: `Bearer ${JSON.parse(text).status.token}` }
 }
 
 async function isAllowed(kube: Kube, user: string, namespace: string, right: object): Promise<boolean> {

@@ -27,6 +27,7 @@ export function requirePipelinesSuccess(answer: ForwardedAnswer): ForwardedAnswe
   if (status >= 200 && status < 300) return answer
   const { message, details } = readRefusal(answer.text)
   if (status === 400 && message.includes('cursor')) throw new ApiError('invalid_cursor', message)
+  if (status === 422 && message.startsWith('Idempotency-Key was used')) throw new ApiError('idempotency_key_reused', message)
   const code = refusals[status]
   if (code !== undefined) throw new ApiError(code, message, { ...toOptions(answer), ...(details === undefined ? {} : { details }) })
   const why =
