@@ -104,6 +104,11 @@ export class CliWorkspace implements GitWorkspace {
     return { sha, ...parseCommit(await this.#text(['cat-file', 'commit', sha], signal)) }
   }
 
+  async fetchParent(at: { branch: string; sha: string }, signal: AbortSignal): Promise<boolean> {
+    await this.#fetch(at.branch, TIP, 2, signal)
+    return (await this.#text(['rev-parse', '--verify', `${TIP}^{commit}`], signal)).trim() === at.sha
+  }
+
   async isAncestor(ancestor: string, tip: string, branch: string, signal: AbortSignal): Promise<boolean> {
     if (ancestor === tip) return true
     await this.#fetch(branch, TIP, ANCESTORS_MAX + 1, signal)

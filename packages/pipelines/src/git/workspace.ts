@@ -46,6 +46,8 @@ export interface GitWorkspace extends AsyncDisposable {
   commit(input: CommitInput, signal: AbortSignal): Promise<{ readonly sha: string } | null>
   /** Tip of a branch by `ls-remote`, with its message; null: no such branch. */
   readTip(branch: string, signal: AbortSignal): Promise<RemoteCommit | null>
+  /** Fetches the parent of a tip; false: the branch moved meanwhile. */
+  fetchParent(at: { branch: string; sha: string }, signal: AbortSignal): Promise<boolean>
   /** Whether `ancestor` is the tip or one of its last 100 ancestors. */
   isAncestor(ancestor: string, tip: string, branch: string, signal: AbortSignal): Promise<boolean>
   /** Authors of the branch's commits that are not in the base; at most `max`. */

@@ -18,21 +18,20 @@ const AUTHOR = { name: 'Brokkr Pipelines', email: 'pipelines@brokkr.io' }
 /** Throws MarkerError and GitError. Nothing is pushed. */
 export async function buildChange(session: Session, texts: Texts): Promise<Change> {
   const { input, spec, git, seen } = session
-  const { sha: baseSha } = await git.fetchBase(spec.baseBranch, input.signal)
-  seen.baseSha = baseSha
+  const { sha } = await git.fetchBase(spec.baseBranch, input.signal)
+  seen.baseSha = sha
+  return buildChangeOn(session, texts, sha)
+}
+
+/** The same promotion and base give the same commit. */
+async function buildChangeOn(session: Session, texts: Texts, baseSha: string): Promise<Change> {
+  const { input, spec, git } = session
   const marked = await git.listMarkedFiles({ sha: baseSha, paths: spec.paths ?? [] }, input.signal)
   const files = editAll(session, marked)
   if (files.length === 0) return { baseSha, commitSha: null, files }
-  const commit = await git.commit(
-    {
-      parentSha: baseSha,
-      files,
-      message: texts.message,
-      author: spec.author ?? AUTHOR,
-      dateSeconds: dateSecondsOf(input),
-    },
-    input.signal,
-  )
+  const author = spec.author ?? AUTHOR
+  const about = { parentSha: baseSha, message: texts.message, author, dateSeconds: dateSecondsOf(input) }
+  const commit = await git.commit({ ...about, files }, input.signal)
   return { baseSha, commitSha: commit?.sha ?? null, files }
 }
 
@@ -48,11 +47,12 @@ export function editAll({ input: { promotion, pipeline }, spec }: Session, marke
   return ours.filter(({ before, after }) => !Buffer.from(before.content).equals(after.content)).map(({ after }) => after)
 }
 
-/** The commit at the tip of our branch: ours, or that of a person who added commits. Throws for a branch that is not ours. */
-export async function pushChange(session: Session, texts: Texts, commitSha: string): Promise<string> {
+/** Our commit that the branch has; null: the tip is of a person, who keeps it. Throws for a branch that is not ours. */
+export async function pushChange(session: Session, texts: Texts, commitSha: string): Promise<string | null> {
   const { input, git } = session
   const tip = await git.readTip(texts.branch, input.signal)
-  if (tip !== null && (tip.sha === commitSha || (await isAdopted(session, texts, tip)))) return tip.sha
+  if (tip?.sha === commitSha) return commitSha
+  if (tip !== null && (await isOfPerson(session, texts, tip))) return null
   const at = { branch: texts.branch, sha: commitSha, expected: tip?.sha ?? null }
   if ((await git.push(at, input.signal)) === 'pushed') return commitSha
   throw new GitError({ outcome: 'failed', class: 'transient', reason: 'PushLost', message: `another writer moved branch ${texts.branch}` })
@@ -61,21 +61,41 @@ export async function pushChange(session: Session, texts: Texts, commitSha: stri
 const dateSecondsOf = ({ promotion }: AttemptInput): number => Math.floor(Date.parse(promotion.createdAt) / 1000)
 
 /**
- * The commit of the record, or one that the controller made of it on another base and pushed before a crash. A person who amends it becomes
- * its committer, at another time.
+ * Whether the controller pushed the tip for this promotion: the commit of the record, or the one that the promotion gives on the tip's
+ * parent, which a crash kept out of the record. Trailer, identity and dates alone are also in a commit that a person amended.
  */
-export function isOwnCommit(tip: RemoteCommit, texts: Texts, input: AttemptInput): boolean {
+export async function isOwnCommit(session: Session, texts: Texts, tip: RemoteCommit): Promise<boolean> {
+  const { input, git } = session
+  const [parentSha] = tip.parents
+  const isLikeOurs = tip.message === texts.message && hasOwnIdentity(session, tip) && tip.author.endsWith(` ${dateSecondsOf(input)} +0000`)
+  if (!isLikeOurs || parentSha === undefined || tip.parents.length > 1) return false
   if (tip.sha === input.promotion.status.effect?.commitSha) return true
-  return tip.message === texts.message && tip.author === tip.committer && tip.committer.endsWith(` ${dateSecondsOf(input)} +0000`)
+  if (!(await git.fetchParent({ branch: texts.branch, sha: tip.sha }, input.signal))) return false
+  try {
+    return (await buildChangeOn(session, texts, parentSha)).commitSha === tip.sha
+  } catch (error) {
+    // No marker there, or an unreadable one: the promotion gives no commit on that parent.
+    if (error instanceof MarkerError) return false
+    throw error
+  }
 }
 
-/** False: our commit on an older base, or an earlier run of this pipeline and environment or the public controller left it, so it is rewritten. */
-async function isAdopted(session: Session, texts: Texts, tip: RemoteCommit): Promise<boolean> {
+/** A person who amends a commit becomes its committer, or also its author. */
+export function hasOwnIdentity({ spec }: Session, { author, committer }: RemoteCommit): boolean {
+  return author === committer && [spec.author ?? AUTHOR, AUTHOR].some(({ name, email }) => author.startsWith(`${name} <${email}> `))
+}
+
+/** False: our commit on an older base, or one that an earlier run or the public controller left. It is rewritten. */
+async function isOfPerson(session: Session, texts: Texts, tip: RemoteCommit): Promise<boolean> {
   const { input, git } = session
   const owner = ownerOfTip(tip, input)
-  if (owner !== 'other') return owner === 'ours' && !isOwnCommit(tip, texts, input)
+  if (owner === 'ours') return !(await isOwnCommit(session, texts, tip))
+  if (owner === 'earlier-run' && hasOwnIdentity(session, tip)) return false
   const recorded = input.promotion.status.effect?.commitSha
   if (recorded !== undefined && (await git.isAncestor(recorded, tip.sha, texts.branch, input.signal))) return true
   if (texts.branch === compatibleBranch(input) && (await isOfPublicController(session, texts.branch))) return false
-  throw configurationError('BranchTaken', `the branch ${texts.branch} exists and was not made by this pipeline`)
+  throw configurationError(
+    'BranchTaken',
+    `the branch ${texts.branch} has commits that this pipeline did not make: merge or delete the branch`,
+  )
 }

@@ -14,6 +14,29 @@ afterEach(async () => {
   await Promise.all(worlds.splice(0).map((world) => world.close()))
 })
 
+/** Replaces the commit of the promotion by one of a person with the same message and parent, and other content. */
+async function amend(
+  { repository }: World,
+  { record, effect }: ReturnType<World['promotion']>,
+  { author, isDated = false }: { author: string; isDated?: boolean },
+): Promise<string> {
+  const { message } = textsOf({ promotion: record, pipeline: { namespace: 'shop', name: 'podinfo', uid: 'u' } })
+  const ref = `refs/heads/${effect.branch}`
+  await repository.git(['update-ref', ref, effect.baseSha!])
+  const theirs = await repository.commit(
+    { 'release.yaml': marked('6.0.0'), 'note.txt': 'mine' },
+    { branch: effect.branch!, message, author },
+  )
+  if (!isDated) return theirs
+  const raw = (await repository.readCommit(theirs)).replaceAll(
+    / <d@x> \d+ /g,
+    ` <pipelines@brokkr.io> ${Date.parse(record.createdAt) / 1000} `,
+  )
+  const dated = (await repository.git(['hash-object', '-t', 'commit', '-w', '--stdin'], { input: raw })).trim()
+  await repository.git(['update-ref', ref, dated])
+  return dated
+}
+
 const branches = async ({ repository }: World): Promise<string[]> => (await repository.branches()).filter((name) => name !== 'main')
 
 describe('a promotion opens one pull request', () => {
@@ -117,6 +140,62 @@ describe('an effect goes on living', () => {
     expect(await world.repository.tip(promotion.effect.branch!)).toBe(theirs)
     await promotion.withdraw('done')
     expect(await world.repository.tip(promotion.effect.branch!)).toBe(theirs)
+  })
+
+  test("a person's amended commit stays while the pull request cannot be opened", async () => {
+    const world = await open()
+    const promotion = world.promotion()
+    world.forge.faults.push({ route: /^POST .*pulls$/, kind: 'status', status: 500, times: 3 })
+    await promotion.run()
+    const { branch, commitSha } = promotion.effect
+    const theirs = await amend(world, promotion, { author: 'Ann' })
+    for (let times = 0; times < 2; times += 1) expect(await promotion.run()).toMatchObject({ outcome: 'failed' })
+    expect([await world.repository.tip(branch!), promotion.effect.commitSha]).toEqual([theirs, commitSha])
+    await world.repository.commit({ 'release.yaml': `# new\n${marked('5.0.0')}` })
+    expect(await promotion.run()).toMatchObject({ outcome: 'applied', effect: { prNumber: 1 } })
+    await promotion.observe()
+    await promotion.withdraw('ended')
+    expect([await world.repository.tip(branch!), promotion.effect.commitSha]).toEqual([theirs, commitSha])
+  })
+
+  test.each(['of a record', 'of a lost record'])(
+    'a commit with our trailer, identity and dates %s but another tree stays',
+    async (record) => {
+      const world = await open()
+      const promotion = world.promotion()
+      await promotion.run()
+      const { branch } = promotion.effect
+      const theirs = await amend(world, promotion, { author: 'Brokkr Pipelines', isDated: true })
+      if (record === 'of a lost record') promotion.forget()
+      await world.repository.commit({ 'release.yaml': `# new\n${marked('5.0.0')}` })
+      await promotion.run()
+      await promotion.observe()
+      await promotion.withdraw('ended')
+      await promotion.clean()
+      expect(await world.repository.tip(branch!)).toBe(theirs)
+    },
+  )
+
+  test("under Update a person's amended commit of an earlier run blocks the newer one", async () => {
+    const world = await open()
+    const old = world.promotion({ run: 1, revision: '6.0.1', supersede: 'Update' })
+    await old.run()
+    const theirs = await amend(world, old, { author: 'Ann' })
+    const next = world.promotion({ run: 2, revision: '6.0.2', supersede: 'Update' })
+    expect(await next.run()).toMatchObject({ outcome: 'failed', reason: 'BranchTaken' })
+    expect(await world.repository.tip(old.effect.branch!)).toBe(theirs)
+  })
+
+  test('our commit on an older base, pushed before a crash, is rewritten', async () => {
+    const world = await open()
+    const promotion = world.promotion()
+    world.forge.faults.push({ route: /^POST .*pulls$/, kind: 'status', status: 500, times: 1 })
+    await promotion.run()
+    const { branch } = promotion.effect
+    promotion.forget()
+    const base = await world.repository.commit({ 'release.yaml': `# new\n${marked('5.0.0')}` })
+    expect(await promotion.run()).toMatchObject({ outcome: 'applied' })
+    expect(await world.repository.readCommit(branch!)).toContain(`parent ${base}`)
   })
 
   test('a comment that fails neither stops the end of a pull request nor is repeated', async () => {

@@ -6,7 +6,7 @@ import { toLineDiff } from '../git/line-diff.ts'
 import { buildChange, editAll, isOwnCommit, pushChange } from './pull-request-change.ts'
 import { closeOtherPulls, closeWithComment } from './pull-request-others.ts'
 import { configurationError, type PullRequestDeps, type Session, withSession } from './pull-request-session.ts'
-import { hasKey, ownerOfTip, type Texts, textsOf } from './pull-request-texts.ts'
+import { hasKey, type Texts, textsOf } from './pull-request-texts.ts'
 import type { AttemptInput, AttemptResult, EffectObserver, Strategy } from './strategy.ts'
 
 export type { PullRequestDeps } from './pull-request-session.ts'
@@ -50,7 +50,9 @@ async function attempt(session: Session): Promise<AttemptResult> {
   // E1
   const commitSha = await pushChange(session, texts, change.commitSha)
   const files = change.files.map(({ path }) => path)
-  const progress: Effect = { kind: 'pull-request', branch: texts.branch, baseSha: change.baseSha, commitSha, files }
+  // A commit of a person is not recorded: it would count as ours at the next attempt.
+  const own: Effect = commitSha === null ? {} : { baseSha: change.baseSha, commitSha, files }
+  const progress: Effect = { kind: 'pull-request', branch: texts.branch, ...own }
   if ((await input.saveProgress(progress)) === 'stop') return { outcome: 'stopped' }
   await closeOtherPulls(session, texts)
   // E2
@@ -125,7 +127,7 @@ async function followBase(session: Session, pull: PullRequest): Promise<Effect> 
   if (base.sha === baseSha || commitSha === undefined) return {}
   const tip = await git.readTip(pull.head, input.signal)
   const texts = textsOf(input)
-  if (tip === null || ownerOfTip(tip, input) !== 'ours' || !isOwnCommit(tip, texts, input)) return {}
+  if (tip === null || !(await isOwnCommit(session, texts, tip))) return {}
   const change = await buildChange(session, texts)
   const rebuilt = { baseSha: change.baseSha, files: change.files.map(({ path }) => path) }
   // The same input gives the same commit: it was pushed, and a crash came before the record.
@@ -168,10 +170,11 @@ async function clean(session: Session): Promise<boolean> {
   return true
 }
 
-/** Only while its tip is a commit of the controller; the trailer alone is also in a commit that a person amended. */
-async function deleteOwnBranch({ git, input, spec }: Session, { head }: Pick<PullRequest, 'head'>): Promise<void> {
+/** Only while its tip is a commit of the controller. */
+async function deleteOwnBranch(session: Session, { head }: Pick<PullRequest, 'head'>): Promise<void> {
+  const { git, input, spec } = session
   if (spec.keepBranch === true) return
   const tip = await git.readTip(head, input.signal)
-  if (tip === null || ownerOfTip(tip, input) !== 'ours' || !isOwnCommit(tip, textsOf(input), input)) return
+  if (tip === null || !(await isOwnCommit(session, textsOf(input), tip))) return
   await git.deleteBranch({ branch: head, expected: tip.sha }, input.signal)
 }
