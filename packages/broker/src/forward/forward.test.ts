@@ -126,11 +126,11 @@ test('a change whose answer was lost is repeated under the same key', async () =
 test('two callers of one name that send the same key do not share it', async () => {
   respond = (to) => to.destroy()
   const name = unique('twin')
-  const key = unique('key')
+  const repeated = unique('key')
   for (const _twin of ['first', 'second']) {
     const { pak } = await broker.admin.createAdminPak({ body: { name, scope: ['deploy'] } })
     const order = { revision: '1.2.3', kind: 'manual' }
-    await ask(broker, 'POST /pipelines/shop/checkout/runs', { pak, body: order, headers: { 'idempotency-key': key } })
+    await ask(broker, 'POST /pipelines/shop/checkout/runs', { pak, body: order, headers: { 'idempotency-key': repeated } })
   }
   const keys = seen.map((request) => request.headers['idempotency-key'])
   expect([keys.length, new Set(keys).size]).toEqual([2, 2])
