@@ -43,7 +43,9 @@ async function download(dir: string, env: NodeJS.ProcessEnv, signal: AbortSignal
   const npm = requireCommand('npm', env)
   const run = (name: string, command: string, args: readonly string[]) =>
     runTool({ name, command, args, cwd: dir, env: definedOnly(env), logFile: join(dir, 'fetch.log'), timeoutMs: 1_200_000, signal })
-  await run('npm pack', npm, ['pack', '--silent', `@chdb/lib-linux-x64-gnu@${clickhouseVersion}`])
+  // Under `npm test` the child inherits allow-remote=none of the project, which refuses a registry that serves archives from another
+  // host. The digest below pins the archive.
+  await run('npm pack', npm, ['pack', '--loglevel=error', '--allow-remote=all', `@chdb/lib-linux-x64-gnu@${clickhouseVersion}`])
   const hash = createHash('sha256')
   await pipeline(createReadStream(join(dir, archive)), hash)
   const digest = hash.digest('hex')
