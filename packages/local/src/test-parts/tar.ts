@@ -1,8 +1,15 @@
 // Makes a small .tar.gz as published archives look.
 import { gzipSync } from 'node:zlib'
 
-export function tarball(entries: Record<string, Buffer>): Buffer {
+/** `links`: names that are links instead, `1` for a hard link and `2` for a symbolic one. */
+export function tarball(entries: Record<string, Buffer>, links: Record<string, { type: '1' | '2'; to: string }> = {}): Buffer {
   const blocks = Object.entries(entries).flatMap(([name, content]) => [header(name, content.length), padded(content)])
+  for (const [name, { type, to }] of Object.entries(links)) {
+    const block = header(name, 0)
+    block.write(type, 156)
+    block.write(to, 157)
+    blocks.push(block)
+  }
   return gzipSync(Buffer.concat([...blocks, Buffer.alloc(1024)]))
 }
 

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -59,6 +59,36 @@ describe('the workspace', () => {
       'deep/ü.yaml',
     ])
     expect(await at.listMarkedFiles({ sha, paths: ['none/*.yaml'] }, signal)).toEqual([])
+  })
+
+  test('[X2] links of a repository are never followed or checked out, whatever is committed beneath them', async () => {
+    const outside = await mkdtemp(join(tmpdir(), 'brokkr-outside-'))
+    onTestFinished(() => rm(outside, { recursive: true, force: true }))
+    const sentinel = join(outside, 'sentinel.yaml')
+    await writeFile(sentinel, MARKED)
+    await utimes(sentinel, new Date(1_000_000), new Date(2_000_000))
+    const cacheDir = await mkdtemp(join(tmpdir(), 'brokkr-git-cache-'))
+    onTestFinished(() => rm(cacheDir, { recursive: true, force: true }))
+    const own = await openGitRepositories({ cacheDir, timeoutMs: 20_000, bytesMax: 1 << 26, allowInsecure: true })
+    onTestFinished(() => own.close())
+    const { repository, workspace } = await open({}, own)
+    const links = { 'file.yaml': sentinel, folder: outside, etc: '/etc', 'up.yaml': '../../../../sentinel.yaml' }
+    const parentSha = await repository.commit({ 'a.yaml': MARKED }, { links })
+    await using at = workspace
+    await at.fetchBase('main', signal)
+    expect((await at.listMarkedFiles({ sha: parentSha, paths: [] }, signal)).map(({ path }) => path)).toEqual(['a.yaml'])
+    // The name of a link, and a name beneath a linked folder.
+    const files = ['file.yaml', 'folder/sentinel.yaml', 'a.yaml'].map((path) => ({ path, mode: '100644', content: Buffer.from('a: 6\n') }))
+    const input = { parentSha, message: 'Promote\n', author: { name: 'B P', email: 'p@b' }, dateSeconds: 1_767_225_600 }
+    const made = await at.commit({ ...input, files: [files[2]!] }, signal)
+    expect(await at.push({ branch: 'promotion/links', sha: made!.sha, expected: null }, signal)).toBe('pushed')
+    expect(await repository.diff('main', 'promotion/links')).toEqual(['1\t1\ta.yaml'])
+    await at.commit({ ...input, files }, signal).catch((error: unknown) => expect(error).toBeInstanceOf(GitError))
+    expect(await readFile(sentinel, 'utf8')).toBe(MARKED)
+    expect((await stat(sentinel)).mtimeMs).toBe(2_000_000)
+    expect(await readdir(outside)).toEqual(['sentinel.yaml'])
+    const cached = await readdir(cacheDir, { recursive: true, withFileTypes: true })
+    expect(cached.filter((entry) => entry.isSymbolicLink() || /\.yaml$/.test(entry.name)).map(({ name }) => name)).toEqual([])
   })
 
   test('the same input gives the same commit, and an unchanged tree gives none', async () => {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdir, mkdtemp, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, stat, symlink, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
@@ -21,12 +21,34 @@ test('a folder is read in the order of file names, without files of other types'
   expect(await readManifests(join(folder, 'b.yaml'))).toBe('b: 1')
 })
 
-test('a symbolic link in a folder is rejected', async () => {
+test.each([
+  ['a linked manifest', async (outside: string) => symlink(join(outside, 'secret.yaml'), join(folder, 'b.yaml'))],
+  ['a link to a system folder', async () => symlink('/etc', join(folder, 'etc'))],
+  ['a linked folder with a manifest beneath it', async (outside: string) => symlink(outside, join(folder, 'nested'))],
+  ['a link that leads nowhere', async () => symlink(join(folder, 'nowhere'), join(folder, 'b.yaml'))],
+  ['a link to a manifest beside it', async () => symlink(join(folder, 'a.yaml'), join(folder, 'b.yaml'))],
+  [
+    'a link further down',
+    async (outside: string) => {
+      await mkdir(join(folder, 'deep', 'down'), { recursive: true })
+      await symlink(join(outside, 'secret.yaml'), join(folder, 'deep', 'down', 'c.json'))
+    },
+  ],
+])('[X2] %s in a folder is refused, and nothing outside is read or changed', async (_what, plant) => {
   const outside = await mkdtemp(join(tmpdir(), 'brokkr-outside-'))
-  await writeFile(join(outside, 'secret'), 'password: x')
+  const sentinel = join(outside, 'secret.yaml')
+  await writeFile(sentinel, 'password: S3CR3T')
+  await utimes(sentinel, new Date(1_000_000), new Date(2_000_000))
   await writeFile(join(folder, 'a.yaml'), 'a: 1')
-  await symlink(join(outside, 'secret'), join(folder, 'b.yaml'))
-  await expect(readManifests(folder)).rejects.toMatchObject(refused('link_refused'))
+  await plant(outside)
+  const refusal = await readManifests(folder).then(
+    (text) => ({ message: `read: ${text}` }),
+    (error: Error) => error,
+  )
+  expect(refusal).toMatchObject(refused('link_refused'))
+  expect(refusal.message).not.toContain('S3CR3T')
+  expect(await readFile(sentinel, 'utf8')).toBe('password: S3CR3T')
+  expect((await stat(sentinel)).mtimeMs).toBe(2_000_000)
 })
 
 test('a folder or a named pipe with the name of a manifest is rejected', async () => {
