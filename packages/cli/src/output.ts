@@ -36,8 +36,22 @@ export class CliError extends Error {
   }
 }
 
-export const print = (line = ''): void => void process.stdout.write(`${line}\n`)
-export const printError = (line = ''): void => void process.stderr.write(`${line}\n`)
+/** Text of others must not steer the terminal: control characters are printed as escapes, which JSON reads back. Line breaks stay, and the
+ *  colors that this program writes itself to a terminal. */
+export const escapeControls = (text: string): string =>
+  text.replace(/\p{Cc}\[\d{1,2}m|[\p{Cc}\p{Cf}]/gu, (found) => {
+    if (found === '\n' || found === '\t' || (found.length > 1 && found.startsWith('\u001b') && pc.isColorSupported)) return found
+    return found.replace(/[\p{Cc}\p{Cf}]/gu, toEscape)
+  })
+
+const toEscape = (letter: string): string =>
+  letter
+    .split('')
+    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .join('')
+
+export const print = (line = ''): void => void process.stdout.write(`${escapeControls(line)}\n`)
+export const printError = (line = ''): void => void process.stderr.write(`${escapeControls(line)}\n`)
 
 /** Prints an error and returns the exit code. */
 export function printFailure(error: unknown): number {

@@ -282,6 +282,47 @@ test('[P78] an old, a repeated, a moved and a body-only signature are refused', 
   expect((await send(hooks, 'POST', path, { headers: signBody('') })).status).toBe(401)
 })
 
+test('[X22] a forged, moved or replayed signature is refused and changes nothing', async () => {
+  const shop = await openAwaiting({}, { minApprovals: 2 })
+  const other = await openAwaiting({}, { minApprovals: 2 })
+  const path = shop.approvalPath('5.0.0')
+  const nowSeconds = Math.floor(Date.now() / 1000)
+  const state = async (of: Shop) => JSON.stringify([(await of.newest()).status.approvals ?? [], await of.phases()])
+  const before = [await state(shop), await state(other)]
+  const headers = sign('POST', path, { body: 'x' })
+  const tries: [method: string, path: string, more: { body?: string; headers: Record<string, string> }][] = [
+    ['POST', other.approvalPath('5.0.0'), { body: 'x', headers }],
+    ['POST', `${path}?force=true`, { body: 'x', headers }],
+    ['POST', path, { body: 'y', headers }],
+    ['POST', path, { body: 'x', headers: { ...headers, 'x-approver': 'ann' } }],
+    ['POST', path, { body: 'x', headers: { ...headers, 'x-signature-nonce': 'f'.repeat(32) } }],
+    ['POST', path, { body: 'x', headers: sign('PUT', path, { body: 'x' }) }],
+    ['POST', path, { body: 'x', headers: sign('POST', path, { body: 'x', key: 'another-key' }) }],
+    ['POST', path, { headers: sign('POST', path, { atSeconds: nowSeconds - 330 }) }],
+    ['POST', path, { headers: sign('POST', path, { atSeconds: nowSeconds + 330 }) }],
+    ['POST', path, { body: 'x', headers: signBody('x') }],
+    ['POST', path, { body: 'x', headers: {} }],
+  ]
+  for (const [method, target, more] of tries) expect((await send(hooks, method, target, more)).status, `${target} ${more.body}`).toBe(401)
+  expect((await send(hooks, 'PUT', path, { body: 'x', headers })).status).toBe(405)
+  expect([await state(shop), await state(other)]).toEqual(before)
+
+  expect((await send(hooks, 'POST', path, { body: 'x', headers })).status).toBe(202)
+  const accepted = await state(shop)
+  expect(accepted).not.toBe(before[0])
+  // The nonce is stored in the cluster: another replica, and a process that starts later, know it.
+  for (const replica of [hooks, await openSecond({}), await openSecond({})])
+    expect((await send(replica, 'POST', path, { body: 'x', headers })).status).toBe(409)
+  const rejection = JSON.stringify({ decision: 'reject', key: (await shop.newest()).spec.key })
+  const bob = await openUser(server.kube, shop.namespace, 'bob', [{ verb: 'approve', ...PROMOTIONS }])
+  const decide = `/promotions/${shop.namespace}/${(await shop.newest()).name}/decision`
+  expect((await post(decide, rejection, bob.bearer)).status).toBe(200)
+  await shop.waitForPhase('1 prod 5.0.0 Rejected')
+  const rejected = await state(shop)
+  expect((await send(hooks, 'POST', path, { body: 'x', headers })).status).toBe(409)
+  expect(await state(shop)).toBe(rejected)
+})
+
 test('[P79] the fourth call of a client is refused, and other clients pass', async () => {
   const limited = await openSecond({ rateLimit: { calls: 3, windowMs: 30_000 } })
   const path = '/wake/default/absent'

@@ -2,7 +2,7 @@
 import type { Client } from '@brokkr/client'
 import type { Cli } from '../../cli.ts'
 import type { Form } from '../../command.ts'
-import { CliError, exitCodes, print } from '../../output.ts'
+import { CliError, escapeControls, exitCodes, print } from '../../output.ts'
 import { repeatOnChange, scopesOf } from '../../screens.ts'
 import { toYaml } from '../../show.ts'
 import { formatTable, terminalWidth } from '../../table.ts'
@@ -61,7 +61,7 @@ async function printList(form: Form, resource: Resource, pages: AsyncIterable<re
 
 /** A JSON array that is written while the pages arrive. */
 function printItems(items: readonly unknown[], isFirst: boolean): void {
-  const texts = items.map((item) => JSON.stringify(item, null, 2).replaceAll('\n', '\n  '))
+  const texts = items.map((item) => escapeControls(JSON.stringify(item, null, 2)).replaceAll('\n', '\n  '))
   process.stdout.write(`${isFirst ? '[' : ''}${texts.map((text, at) => `${isFirst && at === 0 ? '' : ','}\n  ${text}`).join('')}`)
 }
 
