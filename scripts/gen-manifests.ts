@@ -1,20 +1,16 @@
-// Generates manifests from the code: definitions from the contract, roles of the data-flow operator from its table. `npm run generate` writes them; the test beside it fails
-// if a file differs.
+// Generates manifests from the code: charts, and the roles of the data-flow operator from its table. `npm run generate` writes them; the
+// test beside it fails if a file differs.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { dataFlowCrd, dataFlowCronCrd } from '@brokkr/contract/dataflow/crds.ts'
 import { rbacManifests } from '@brokkr/dataflow/operator/rbac.ts'
 import { stringify } from 'yaml'
+import { buildChartFiles } from './gen-charts.ts'
 
 const root = join(import.meta.dirname, '..')
 
 /** Path from the root of the project → content. */
 export function buildManifests(): Readonly<Record<string, string>> {
-  return {
-    'charts/brokkr-dataflow/crds/dataflows.yaml': toYaml(dataFlowCrd()),
-    'charts/brokkr-dataflow/crds/dataflowcrons.yaml': toYaml(dataFlowCronCrd()),
-    'packages/dataflow/manifests/rbac.yaml': toYaml(...rbacManifests()),
-  }
+  return { ...buildChartFiles(), 'packages/dataflow/manifests/rbac.yaml': toYaml(...rbacManifests()) }
 }
 
 const toYaml = (...objects: readonly unknown[]): string =>

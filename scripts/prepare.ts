@@ -7,6 +7,7 @@ import { ensureKubeAssets } from '@brokkr/local/assets/kube-assets.ts'
 import { findChromium } from '@brokkr/testing/servers/browser.ts'
 import { clickhouseVersion, ensureClickhouse } from '@brokkr/testing/servers/clickhouse-server.ts'
 import { ensureGitea, giteaVersion } from '@brokkr/testing/servers/gitea-program.ts'
+import { ensureHelm, helmVersion } from '@brokkr/testing/servers/helm-program.ts'
 import { ensureKafka, kafkaVersion } from '@brokkr/testing/servers/kafka-server.ts'
 import { ensureSchemaRegistry, schemaRegistryVersion } from '@brokkr/testing/servers/schema-registry-server.ts'
 import { ensureSchemathesis, schemathesisVersion } from '@brokkr/testing/servers/schemathesis.ts'
@@ -41,6 +42,10 @@ try {
   if (requestedParts.has('gitea')) {
     await ensureGitea({ signal: stopping.signal, onProgress: say })
     say(`Gitea ${giteaVersion} ready`)
+  }
+  if (requestedParts.has('helm')) {
+    await ensureHelm({ signal: stopping.signal, onProgress: say })
+    say(`Helm ${helmVersion} ready`)
   }
   if (requestedParts.has('clickhouse')) {
     await ensureClickhouse({ signal: stopping.signal, onProgress: say })

@@ -25,6 +25,7 @@ const partOfModule = {
   'console-page': 'browser',
   'git-server': 'git',
   gitea: 'gitea',
+  helm: 'helm',
 }
 export const parts = [...new Set(Object.values(partOfModule))]
 const roots = ['packages', 'scripts', 'journeys']

@@ -37,6 +37,9 @@ const ownRules: readonly Rule[] = [
 /** For the caBundle of the webhook's own configuration. */
 const webhookRules: readonly Rule[] = [rule(['admissionregistration.k8s.io'], ['validatingwebhookconfigurations'], ['get', 'patch'])]
 
+/** By the place where they hold; the chart has them as roles. */
+export const operatorRules = { flows: flowRules, own: ownRules, webhook: webhookRules }
+
 const name = 'brokkr-dataflow-operator'
 const namespace = 'brokkr-system'
 const rbacVersion = 'rbac.authorization.k8s.io/v1'

@@ -1,12 +1,11 @@
 // The program of Gitea, built once from its Go module and cached. go/gitea/go.sum pins the module, and the module's own go.sum pins what it
 // needs. A build takes ten minutes of a processor; templates and options are read from the module's files.
-import { cp, mkdir, rename, rm } from 'node:fs/promises'
+import { cp, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { cacheDir, ensureEntry } from '@brokkr/local/assets/cache.ts'
-import { buildGoEnvironment } from '@brokkr/local/assets/go-environment.ts'
-import { findGo, type GoToolchain } from '@brokkr/local/assets/go-toolchain.ts'
-import { runTool } from '@brokkr/local/supervisor/run-tool.ts'
+import { findGo } from '@brokkr/local/assets/go-toolchain.ts'
+import { runGo } from './run-go.ts'
 
 export const giteaVersion = '1.26.0'
 
@@ -22,7 +21,6 @@ export interface GiteaProgramOptions {
   readonly onProgress?: (detail: string) => void
 }
 
-const hourMs = 3_600_000
 const staticParts = ['templates', 'options', 'public']
 
 export async function ensureGitea(options: GiteaProgramOptions = {}): Promise<GiteaProgram> {
@@ -39,31 +37,15 @@ type Build = GiteaProgramOptions & { env: NodeJS.ProcessEnv; cache: string }
 async function build(dir: string, options: Build): Promise<void> {
   const go = await findGo(options)
   const wrapper = fileURLToPath(new URL('../../go/gitea', import.meta.url))
+  const run = (step: string, cwd: string, args: readonly string[]) => runGo(go, { ...options, peer: 'gitea', step, cwd, args })
   options.onProgress?.('downloading the module of Gitea')
-  const [, module = ''] =
-    /"Dir": "(.*)"/.exec(await runGo(go, { ...options, cwd: wrapper }, 'download', ['mod', 'download', '-json'])) ?? []
+  const [, module = ''] = /"Dir": "(.*)"/.exec(await run('download', wrapper, ['mod', 'download', '-json'])) ?? []
   // A module in the module cache cannot be built there: its go.mod has replacements.
   const source = join(dir, 'source')
   await cp(module, source, { recursive: true })
   options.onProgress?.('compiling Gitea, which takes ten minutes of a processor')
   const flags = `-s -w -X main.Version=${giteaVersion}`
-  await runGo(go, { ...options, cwd: source }, 'build', ['build', '-ldflags', flags, '-o', join(dir, 'gitea'), '.'])
+  await run('build', source, ['build', '-ldflags', flags, '-o', join(dir, 'gitea'), '.'])
   for (const part of staticParts) await rename(join(source, part), join(dir, part))
   await rm(source, { recursive: true })
-}
-
-async function runGo(go: GoToolchain, options: Build & { cwd: string }, step: string, args: readonly string[]): Promise<string> {
-  const logs = join(options.cache, 'go', 'logs')
-  await mkdir(logs, { recursive: true })
-  return runTool({
-    name: `go ${step}`,
-    command: go.go,
-    args,
-    cwd: options.cwd,
-    env: buildGoEnvironment(go.toolchain, options.cache, options.env),
-    logFile: join(logs, `gitea-${step}.log`),
-    timeoutMs: 2 * hourMs,
-    isBackground: true,
-    ...(options.signal === undefined ? {} : { signal: options.signal }),
-  })
 }
