@@ -6,7 +6,7 @@ import { z } from 'zod'
 const interval = seconds.min(0.01)
 
 export const operationsTable = {
-  work_order_types: setting(z.array(z.enum(['build', 'custom'])), ['build', 'custom'], {
+  work_order_types: setting(z.array(z.enum(['build', 'custom', 'flow'])), ['build', 'custom', 'flow'], {
     description: 'Types of work orders that the agent claims. An empty list disables work orders.',
   }),
   work_order_concurrency: setting(count.min(1).max(100), 1, {

@@ -46,7 +46,7 @@ test('the defaults equal those of the documentation', async () => {
     'agent.event_spool': 10_000,
     'agent.event_spool_bytes': 16_777_216,
     'agent.lease_seconds': 15,
-    'agent.work_order_types': ['build', 'custom'],
+    'agent.work_order_types': ['build', 'custom', 'flow'],
     'agent.work_order_concurrency': 1,
     'agent.work_order_check_seconds': 5,
     'agent.build_timeout': 900,

@@ -52,6 +52,7 @@ import {
 } from './diagnostics/diagnostic.ts'
 import type { CallOf, Endpoint, InputOf, OtherOf, OutputOf } from './endpoint.ts'
 import { agentStream, newEpoch, reportStatus, watch } from './feed/stream.ts'
+import { createFlowOrder, getFlow, listFlows } from './flows/flow.ts'
 import {
   createGenerator,
   deleteGenerator,
@@ -273,6 +274,9 @@ export const endpoints = {
   reportInventory,
   getStackTree,
   previewFlow,
+  listFlows,
+  getFlow,
+  createFlowOrder,
   listPipelines,
   explainPipeline,
   startRun,

@@ -97,6 +97,9 @@ export const errorStatus = {
   stack_held: 409,
   stack_not_deleted: 409,
   generator_deleted: 409,
+  // flows
+  flow_not_found: 404,
+  invalid_flow_order: 422,
   // plans
   plan_not_found: 404,
   plan_not_targeted: 403,

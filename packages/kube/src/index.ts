@@ -95,7 +95,6 @@ export { type Controller, type Outcome, startController } from './controller/con
 export { createRecorder, type Recorder } from './controller/event-recorder.ts'
 export { type Election, startElection } from './controller/lease.ts'
 export { WorkQueue } from './controller/work-queue.ts'
-export { findFlow } from './health/dataflow.ts'
 export { judgeHealth } from './health/index.ts'
 export { findOwningMember } from './health/owner-chain.ts'
 export { judgePod } from './health/pod.ts'

@@ -1,4 +1,5 @@
 // Executes a work order by its type within the remaining time of its claim.
+import { flowWorkType } from '@brokkr/contract/flows/flow-order.ts'
 import { classifyFailure } from '@brokkr/kube'
 import { impersonateGenerator } from '../reconcile/apply/impersonate.ts'
 import { parseObjects } from '../reconcile/plan/desired.ts'
@@ -8,11 +9,13 @@ import { workOrdersGenerator } from '../reconcile/stack-generators.ts'
 import { isRetryable } from './apply-order.ts'
 import { executeBuild } from './build.ts'
 import { executeCustom } from './custom.ts'
+import { executeFlowOrder } from './flow.ts'
 import { type Order, type OrderDeps, type OrderResult, toBudgetMs, toFailure } from './order.ts'
 
 const kinds: Readonly<Record<string, (deps: OrderDeps, order: Order, signal: AbortSignal) => Promise<OrderResult>>> = {
   build: executeBuild,
   custom: executeCustom,
+  [flowWorkType]: executeFlowOrder,
 }
 
 /** Throws only the reason of `signal`: then the result is unknown. */

@@ -18,6 +18,7 @@ export interface ResourceLookups {
   /** Owner null: a system template. */
   template(id: string): Promise<ResourceFacts<{ readonly generatorId: string | null }> | null>
   plan(id: string): Promise<ResourceFacts<{ readonly stackId: string; readonly generatorId: string }> | null>
+  flow(id: string): Promise<ResourceFacts<{ readonly stackId: string; readonly generatorId: string }> | null>
   agentHasStack(agentId: string, stackId: string): Promise<boolean>
 }
 
@@ -162,6 +163,7 @@ const notFoundCodes = {
   deploymentObject: 'deployment_object_not_found',
   template: 'template_not_found',
   plan: 'plan_not_found',
+  flow: 'flow_not_found',
 } as const satisfies Record<ResourceRule['kind'], ErrorCode>
 
 /** All error codes of the rule of an endpoint, for the API description. */
@@ -210,6 +212,7 @@ const finders: Readonly<Record<ResourceRule['kind'], Finder>> = {
   deploymentObject: (lookups, { id }) => lookups.deploymentObject(id),
   template: (lookups, { id }) => lookups.template(id),
   plan: (lookups, { id }) => lookups.plan(id),
+  flow: (lookups, { id }) => lookups.flow(id),
 }
 
 async function isPermitted(

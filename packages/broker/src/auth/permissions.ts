@@ -36,7 +36,7 @@ export interface Rule {
 }
 export interface ResourceRule {
   /** `namedAgent` is found by name and cluster in the query instead of by id. */
-  readonly kind: 'agent' | 'namedAgent' | 'generator' | 'stack' | 'deploymentObject' | 'template' | 'plan'
+  readonly kind: 'agent' | 'namedAgent' | 'generator' | 'stack' | 'deploymentObject' | 'template' | 'plan' | 'flow'
   readonly in: 'params' | 'query' | 'body'
   readonly field: string
   /** Deleted resources count as existing, for admins and for agents that have to remove them. */
@@ -66,6 +66,7 @@ const stackMarks = {
   denied: 'stack_not_accessible',
   thing: { ...stack, deletedToo: true },
 } as const
+const flow = { kind: 'flow', in: 'params', field: 'id' } as const
 const plan = { kind: 'plan', in: 'params', field: 'id' } as const
 const template = { kind: 'template', in: 'params', field: 'id' } as const
 const templateReader = { who: ['admin', 'readingGenerator'], denied: 'template_not_accessible', thing: template } as const
@@ -230,6 +231,9 @@ export const rules = {
   getStackTree: stackOwner,
   listTelemetryEvents: stackOwner,
   listTelemetryLogs: stackOwner,
+  listFlows: { who: ['admin', 'anyGenerator'], denied: 'generator_required' },
+  getFlow: { ...stackOwner, thing: flow },
+  createFlowOrder: { ...stackOwner, thing: flow },
   previewFlow: { who: ['admin', 'anyGenerator'], denied: 'generator_required', readersToo: true },
   listPipelines: adminOnly,
   explainPipeline: adminOnly,

@@ -3,6 +3,7 @@
 import type { Sql } from '@brokkr/postgres'
 import * as agents from '../agents/store/agents.ts'
 import * as deploymentObjects from '../deployments/store/deployment-objects.ts'
+import * as flows from '../flows/store/flows.ts'
 import * as generators from '../generators/store/generators.ts'
 import * as plans from '../plans/store/plans.ts'
 import * as stacks from '../stacks/store/stacks.ts'
@@ -31,6 +32,10 @@ export const createResourceLookups = (sql: Sql): ResourceLookups => ({
   },
   plan: async (id) => {
     const row = await plans.get(sql, { id })
+    return row === null ? null : { stackId: row.stack_id, generatorId: row.generator_id }
+  },
+  flow: async (id) => {
+    const row = await flows.get(sql, { id })
     return row === null ? null : { stackId: row.stack_id, generatorId: row.generator_id }
   },
   agentHasStack: async (agentId, stackId) => (await agentTargets.hasOrRemoves(sql, { agent_id: agentId, stack_id: stackId })) !== null,

@@ -1,11 +1,13 @@
 // Stores the health of deployment objects as reported by an agent, in one transaction per report. An older check never replaces a newer one.
 import { ApiError } from '@brokkr/contract/errors.ts'
-import { type HealthReport, HealthStatus } from '@brokkr/contract/health/deployment-health.ts'
+import { type HealthReport, HealthStatus, healthSummaryBytesMax } from '@brokkr/contract/health/deployment-health.ts'
 import type { Sql } from '@brokkr/postgres'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import * as agents from '../agents/store/agents.ts'
 import type { Actor } from '../audit/rules.ts'
 import * as deploymentObjects from '../deployments/store/deployment-objects.ts'
+import { listReportedFlows } from '../flows/rules.ts'
+import * as flows from '../flows/store/flows.ts'
 import * as agentTargets from '../targeting/store/agent-targets.ts'
 import { enqueueDeliveries, hasSubscriber } from '../webhooks/delivery/enqueue.ts'
 import { healthChanged } from '../webhooks/delivery/rules/webhook-events.ts'
@@ -13,13 +15,14 @@ import type { SubscriptionCache } from '../webhooks/subscriptions/subscription-c
 import * as deploymentHealth from './store.ts'
 
 const aheadMs = 5 * 60_000
-const summaryBytesMax = 64 * 1024
 
 export async function recordHealth(
   deps: { sql: Sql; clock: Clock; subscriptionCache: SubscriptionCache; wakeFeed: () => void },
   input: { agentId: string; reports: readonly HealthReport[]; actor: Actor },
 ): Promise<void> {
-  const records = keepLatestChecks(input.reports).map((report) => toHealthRecord(report, deps.clock.now()))
+  const latest = keepLatestChecks(input.reports)
+  const records = latest.map((report) => toHealthRecord(report, deps.clock.now()))
+  const reported = listReportedFlows(latest)
   if (records.length === 0) return
   await deps.sql.begin(async (sql) => {
     await agents.lockForReport(sql, { id: input.agentId })
@@ -28,6 +31,12 @@ export async function recordHealth(
     const isNews = await hasSubscriber(sql, deps.subscriptionCache, ['deployment.health.changed'])
     const changes = isNews ? await deploymentHealth.listChanges(sql, report) : []
     await deploymentHealth.record(sql, report)
+    if (reported.objects.length > 0)
+      await flows.record(sql, {
+        agent_id: input.agentId,
+        objects: JSON.stringify(reported.objects),
+        flows: JSON.stringify(reported.flows),
+      })
     await enqueueDeliveries(sql, deps.subscriptionCache, changes.map(healthChanged))
   })
   deps.wakeFeed()
@@ -49,7 +58,7 @@ function toHealthRecord({ id, status, summary, checked_at }: HealthReport, nowMs
     ? `status must be one of ${HealthStatus.options.join(', ')}`
     : Date.parse(checked_at) > nowMs + aheadMs
       ? 'checked_at is more than five minutes ahead: set the clock of the cluster'
-      : text !== null && Buffer.byteLength(text) > summaryBytesMax
+      : text !== null && Buffer.byteLength(text) > healthSummaryBytesMax
         ? 'summary is larger than 64 KiB'
         : null
   if (problem !== null)

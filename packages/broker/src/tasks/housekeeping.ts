@@ -6,6 +6,7 @@ import * as adminRole from '../admin/store/admin-role.ts'
 import * as agentSessions from '../agents/store/agent-sessions.ts'
 import * as consoleSessions from '../auth/store/console-sessions.ts'
 import * as loginTokens from '../auth/store/login-tokens.ts'
+import * as flows from '../flows/store/flows.ts'
 import * as deploymentHealth from '../health/store.ts'
 import * as idempotencyKeys from '../http/store/idempotency-keys.ts'
 import * as agentStackInventory from '../inventory/store.ts'
@@ -55,6 +56,7 @@ export const housekeeping = (deps: { sql: Sql; clock: Clock; wakeFeed: () => voi
       inventories:
         (await deleteAll(() => agentStackInventory.removeRemoved(sql, { limit }))) +
         (await deleteAll(() => agentStackInventory.removeOfDeletedAgents(sql, { limit: 100 }))),
+      flows: await deleteAll(() => flows.removeRemoved(sql, { limit })),
       events: days === 0 ? 0 : await deleteAll(() => agentEvents.removeOld(sql, { days, limit })),
     }
     if (counts.sessions + counts.keys + counts.approvals > 0) deps.wakeFeed()

@@ -1,10 +1,16 @@
 // Health of deployed objects, as agents observe it in their clusters.
 import { z } from 'zod'
 import { endpoint } from '../endpoint.ts'
+import { FlowReport } from '../flows/flow-report.ts'
 import { AgentId, byId, DeploymentObjectId, StackId, Timestamp, Uuid } from '../wire.ts'
 
 export const HealthStatus = z.enum(['healthy', 'degraded', 'failing', 'unknown'])
 export type HealthStatus = z.output<typeof HealthStatus>
+
+/** A list of resources that has as many may be cut. */
+export const resourcesMax = 100
+/** Longest summary as JSON. */
+export const healthSummaryBytesMax = 64 * 1024
 
 const HealthSummary = z.object({
   pods_ready: z.int(),
@@ -18,13 +24,16 @@ const HealthSummary = z.object({
         namespace: z.string(),
         ready: z.boolean(),
         message: z.string().nullable().optional(),
-        flow: z.unknown().optional(),
+        /** Of a DataFlow or DataFlowCron. */
+        flow: FlowReport.optional(),
       }),
     )
     .nullable()
     .optional(),
   progressing: z.boolean().nullable().optional(),
 })
+
+export type HealthSummary = z.output<typeof HealthSummary>
 
 /** Latest report of one agent on one deployment object; the summary is JSON in a string. */
 export const DeploymentHealth = z.object({

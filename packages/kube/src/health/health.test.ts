@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import type { Fields, KubeObject } from '../client/object.ts'
-import { findFlow } from './dataflow.ts'
 import { judgeHealth } from './index.ts'
 import { findOwningMember } from './owner-chain.ts'
 import { summarizeHealth } from './summary.ts'
@@ -379,30 +378,6 @@ test('a set has the worst health of its objects; progressing counts as degraded'
   expect(of('ready', 'unknown', 'progressing')).toEqual({ status: 'degraded', progressing: true })
   expect(of('ready')).toEqual({ status: 'healthy', progressing: false })
   expect(of()).toEqual({ status: 'unknown', progressing: false })
-})
-
-test('the status of a flow is reported without overlong texts', () => {
-  const status = {
-    phase: 'Running',
-    processedCount: 5,
-    writtenCount: 4,
-    droppedCount: 1,
-    errorCount: 0,
-    lag: { messages: 2 },
-    progress: { observedAt: 't' },
-  }
-  expect(findFlow(flow(status))).toEqual({
-    phase: 'Running',
-    processed: 5,
-    written: 4,
-    dropped: 1,
-    errors: 0,
-    lag: { messages: 2 },
-    blocked: undefined,
-    observed_at: 't',
-  })
-  expect(findFlow(flow({ ...status, blocked: { message: 'x'.repeat(5_000) } }))).not.toHaveProperty('blocked')
-  expect(findFlow(object('dataflow.dataflow.io/v1', 'DataFlow', {}))).toBeUndefined()
 })
 
 test('a pod is traced to its workload through at most four owners', () => {

@@ -1,7 +1,6 @@
 // Assesses the health of a stack from observed objects: a verdict for each member with its pods, and the summary for the broker. Pure.
-import type { HealthReport } from '@brokkr/contract/health/deployment-health.ts'
+import { type HealthReport, resourcesMax } from '@brokkr/contract/health/deployment-health.ts'
 import {
-  findFlow,
   findOwningMember,
   groupKindText,
   type HealthContext,
@@ -20,6 +19,7 @@ import {
   type Verdict,
 } from '@brokkr/kube'
 import { OBJECT_LABEL } from '../../reconcile/plan/ownership-metadata.ts'
+import { fitSummary, isFlow, toFlowReport } from './flow-report.ts'
 import { betweenGroup, betweenKinds, isWorkload, type Observation, unreadKey } from './observe.ts'
 
 export interface StackInput {
@@ -38,7 +38,6 @@ interface Assessment {
   readonly verdict: Verdict
 }
 const conditionsMax = 50
-const resourcesMax = 100
 const messageCharsMax = 500
 
 /** Unhealthy objects of the stack, by uid. */
@@ -53,7 +52,7 @@ export function assessStack(input: StackInput): { readonly health: StackHealth; 
   const { status, progressing } = summarizeHealth(verdicts)
   const health: StackHealth = {
     status,
-    summary: {
+    summary: fitSummary({
       pods_ready: counted.filter((pod) => isTrue(pod, 'Ready')).length,
       pods_total: counted.length,
       conditions: [...new Set(verdicts.filter(({ state }) => state !== 'ready').map(({ reason }) => reason))]
@@ -61,7 +60,7 @@ export function assessStack(input: StackInput): { readonly health: StackHealth; 
         .slice(0, conditionsMax),
       resources: toResources(assessments, loose),
       progressing,
-    },
+    }),
   }
   return { health, unwell: listUnhealthy(assessments, [...pods.values()].flat()) }
 }
@@ -152,15 +151,17 @@ const isCounted = (pod: KubeObject): boolean =>
 
 type Resource = NonNullable<NonNullable<HealthReport['summary']>['resources']>[number]
 
-/** Unhealthy objects first, because the list is limited. */
+/** Unhealthy objects first, then flows, because the list is limited. */
 function toResources(assessments: readonly Assessment[], loose: readonly KubeObject[]): Resource[] {
   const memberResources = assessments.map(({ member, object, verdict }): Resource => {
-    const flow = /^DataFlow(Cron)?\.dataflow\.dataflow\.io$/.test(groupKindText(member)) && object ? findFlow(object) : undefined
+    const flow = object !== undefined && isFlow(member) ? toFlowReport(object) : undefined
     return { ...entry(member, verdict), ...(flow === undefined ? {} : { flow }) }
   })
   const pods = loose.map((pod) => entry({ kind: 'Pod', name: pod.metadata.name, namespace: pod.metadata.namespace ?? '' }, judgePod(pod)))
-  return [...memberResources, ...pods].toSorted((a, b) => Number(a.ready) - Number(b.ready)).slice(0, resourcesMax)
+  return [...memberResources, ...pods].toSorted((a, b) => rankOf(a) - rankOf(b)).slice(0, resourcesMax)
 }
+
+const rankOf = ({ ready, flow }: Resource): number => (!ready ? 0 : flow !== undefined ? 1 : 2)
 
 const entry = ({ kind, name, namespace }: Pick<Member, 'kind' | 'name' | 'namespace'>, verdict: Verdict): Resource => ({
   kind,

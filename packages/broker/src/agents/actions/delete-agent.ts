@@ -3,6 +3,7 @@
 import type { Sql } from '@brokkr/postgres'
 import { recordAuditEntry } from '../../audit/record.ts'
 import type { Actor } from '../../audit/rules.ts'
+import * as flows from '../../flows/store/flows.ts'
 import * as registrations from '../../generators/store/registrations.ts'
 import * as agentStackInventory from '../../inventory/store.ts'
 import * as agentStackStatus from '../../reports/store/agent-stack-status.ts'
@@ -30,6 +31,7 @@ export async function deleteAgent(
     // Removals that the agent still had to do are dropped with it.
     await agentStackStatus.forgetAgent(sql, { agent_id: id })
     await agentStackInventory.forgetAgent(sql, { agent_id: id })
+    await flows.forgetAgent(sql, { agent_id: id })
     await workOrderClaims.releaseOfAgent(sql, { agent_id: id })
     await recordAuditEntry(sql, { actor: input.actor, action: 'agent.deleted', resource: { type: 'agent', id } })
     await enqueueDeliveries(sql, deps.subscriptionCache, [agentDeregistered({ agent_id: id, ...deletion })])

@@ -79,6 +79,7 @@ export async function validRequest(world: FuzzWorld, random: Random, name: Endpo
     template: world.templateId,
     labeledTemplate: world.labeledTemplateId,
     plan: world.planId,
+    flow: world.flowId,
     ...(spare === null ? {} : { spare }),
   }
   const params = {
@@ -112,6 +113,7 @@ interface Ids {
   readonly template: string
   readonly labeledTemplate: string
   readonly plan: string
+  readonly flow: string
   readonly webhook: string
   readonly delivery: string
   readonly pendingOrder: string
@@ -131,6 +133,7 @@ function idFor(path: string, ids: Ids): string {
   if (/\/templates\/\{id\}\/(labels|annotations)/.test(path)) return ids.labeledTemplate
   if (path.includes('/templates/{id}')) return ids.template
   if (path.includes('/plans/{id}')) return ids.plan
+  if (path.includes('/flows/{id}')) return ids.flow
   if (path.includes('/webhooks/{id}')) return ids.webhook
   if (path.includes('/webhook-deliveries/{id}')) return ids.delivery
   if (/work-orders\/\{id\}\/(complete|output)/.test(path)) return ids.claimedOrder
@@ -170,7 +173,26 @@ const bodies = (world: FuzzWorld, random: Random, ids: Ids): Partial<Record<Endp
     createEvents: () => ({ events: [{ id: id(), ...event() }] }),
     updateHealthStatus: () => ({
       deployment_objects: [
-        { id: ids.object, status: 'healthy', checked_at: time, summary: { pods_ready: 1, pods_total: 1, conditions: [] } },
+        {
+          id: ids.object,
+          status: 'healthy',
+          checked_at: time,
+          summary: {
+            pods_ready: 1,
+            pods_total: 1,
+            conditions: [],
+            resources: [
+              {
+                kind: 'DataFlow',
+                name: 'f',
+                namespace: 'n',
+                ready: false,
+                message: name(),
+                flow: { phase: 'Running', lag: { seconds: 1 } },
+              },
+            ],
+          },
+        },
       ],
     }),
     createGenerator: () => ({ name: name(), description: 'd' }),
@@ -183,6 +205,14 @@ const bodies = (world: FuzzWorld, random: Random, ids: Ids): Partial<Record<Endp
     stacksAddAnnotation: () => ({ stack_id: ids.stack, key: name(), value: 'v' }),
     rollbackStack: () => ({ deployment_object_id: ids.object }),
     holdStack: () => ({ reason: name() }),
+    createFlowOrder: () =>
+      random.pick([
+        { action: 'pause' },
+        { action: 'rewind', to: { offsets: { 0: random.int(9) } } },
+        { action: 'replay', max: 1 },
+        { action: 'skip', position: name() },
+        { action: 'run' },
+      ]),
     createPlan: () => ({ yaml_content: yaml }),
     reportPlanResult: () => ({
       state: 'answered',

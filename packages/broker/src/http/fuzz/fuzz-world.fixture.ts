@@ -18,6 +18,8 @@ export interface FuzzWorld {
   readonly labeledTemplateId: string
   /** Of the first stack, which targets the agent. */
   readonly planId: string
+  /** Of a stack of its own, so that no other report removes it. */
+  readonly flowId: string
   readonly eventId: string
   /** A webhook that agents deliver, and something it was told. */
   readonly webhookId: string
@@ -111,6 +113,7 @@ async function makeOnce(broker: TestBroker): Promise<FuzzWorld> {
     templateId: template.id,
     labeledTemplateId: labeledTemplate.id,
     planId: plan.id,
+    flowId: await makeFlow(tenant, agent, label),
     eventId: event.id,
     webhookId: webhook.id,
     deliveryId: await deliveryOf(broker, webhook.id),
@@ -149,6 +152,19 @@ async function makeWork({ admin }: TestBroker, { agent, client }: TestAgent, obj
     pendingDiagnostic: await diagnostic(),
     claimedDiagnostic: (await client.claimDiagnostic({ params: { id: await diagnostic() } })).id,
   }
+}
+
+async function makeFlow(tenant: TestGenerator, { agent, client }: TestAgent, label: string): Promise<string> {
+  const stack = await tenant.client.createStack({ body: { name: unique('f'), generator_id: tenant.generator.id, labels: [label] } })
+  const object = await tenant.client.createDeploymentObject({ params: { id: stack.id }, body: { yaml_content: 'a: 1' } })
+  const resources = [{ kind: 'DataFlow', name: 'f', namespace: 'default', ready: true, flow: { phase: 'Running', processed: 1 } }]
+  const summary = { pods_ready: 1, pods_total: 1, conditions: [], resources }
+  await client.updateHealthStatus({
+    params: { id: agent.id },
+    body: { deployment_objects: [{ id: object.id, status: 'healthy', checked_at: '2026-01-02T03:04:05Z', summary }] },
+  })
+  const [flow] = await tenant.client.listFlows({ query: { stack_id: stack.id } })
+  return flow!.id
 }
 
 const spares: Record<Spare, (broker: TestBroker, tenant: TestGenerator) => Promise<string>> = {

@@ -8,7 +8,7 @@ export interface TenantCall {
   readonly call: `${string} /${string}`
   readonly body: unknown
 }
-type Kind = 'plan' | 'template' | 'agent' | 'generator' | 'stack' | 'object' | 'event' | 'own'
+type Kind = 'flow' | 'plan' | 'template' | 'agent' | 'generator' | 'stack' | 'object' | 'event' | 'own'
 export interface Reference {
   readonly name: EndpointName
   readonly in: 'params' | 'query' | 'body'
@@ -63,7 +63,9 @@ function kindOf({ name, field, in: place }: Reference): Kind {
               ? 'template'
               : path.includes('/plans/')
                 ? 'plan'
-                : 'own'
+                : path.includes('/flows/')
+                  ? 'flow'
+                  : 'own'
 }
 
 const idOf = (tenant: Tenant, kind: Kind): string =>
@@ -75,6 +77,7 @@ const idOf = (tenant: Tenant, kind: Kind): string =>
     event: tenant.eventId,
     template: tenant.templateId,
     plan: tenant.planId,
+    flow: tenant.flowId,
     own: tenant.objectId,
   })[kind]
 
@@ -116,6 +119,7 @@ const bodyOf = (name: EndpointName, tenant: Tenant): unknown =>
     updateStack: { id: tenant.stackId, generator_id: tenant.generatorId, description: 'changed' },
     stacksAddLabel: 'x',
     stacksAddAnnotation: { stack_id: tenant.stackId, key: 'x', value: 'y' },
+    createFlowOrder: { action: 'pause' },
     previewFlow: { flow: {}, samples: [] },
     startRun: { revision: '1', kind: 'manual' },
     decidePromotion: { decision: 'approve', key: 'k' },

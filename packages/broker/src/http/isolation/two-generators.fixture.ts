@@ -18,6 +18,7 @@ export interface Tenant {
   readonly eventId: string
   readonly templateId: string
   readonly planId: string
+  readonly flowId: string
   readonly label: string
   readonly client: Client
   readonly agent: Client
@@ -51,7 +52,8 @@ export async function makeTenant(broker: TestBroker, canary = 'value'): Promise<
   const about = { agent_id: agent.id, deployment_object_id: object.id }
   const event = await agentClient.createEvent({ params: { id: agent.id }, body: { ...about, event_type: 'APPLIED', status: 'SUCCESS' } })
   const checked_at = new Date().toISOString()
-  const summary = { pods_ready: 1, pods_total: 1, conditions: [] }
+  const resources = [{ kind: 'DataFlow', name: unique('f'), namespace: 'default', ready: true, flow: { phase: 'Running' } }]
+  const summary = { pods_ready: 1, pods_total: 1, conditions: [], resources }
   await agentClient.updateHealthStatus({
     params: { id: agent.id },
     body: { deployment_objects: [{ id: object.id, status: 'healthy', checked_at, summary }] },
@@ -60,6 +62,7 @@ export async function makeTenant(broker: TestBroker, canary = 'value'): Promise<
     params: { id: agent.id },
     body: { session: 1, n: 1, stacks: [{ stack_id: stack.id, rev: 1, object_id: object.id, phase: 'applied', observed_at: checked_at }] },
   })
+  const [flow] = await client.listFlows({ query: { stack_id: stack.id } })
   return {
     generatorId: generator.id,
     generatorPak: pak,
@@ -71,6 +74,7 @@ export async function makeTenant(broker: TestBroker, canary = 'value'): Promise<
     eventId: event.id,
     templateId: template.id,
     planId: plan.id,
+    flowId: flow!.id,
     label,
     client,
     agent: agentClient,

@@ -12,6 +12,7 @@ import * as auth from '../../auth/routes/verify-pak.ts'
 import * as objects from '../../deployments/routes.ts'
 import type { BrokerDeps } from '../../deps.ts'
 import * as diagnostics from '../../diagnostics/routes.ts'
+import * as flows from '../../flows/routes.ts'
 import * as forward from '../../forward/routes.ts'
 import * as generators from '../../generators/routes.ts'
 import * as health from '../../health/routes.ts'
@@ -170,6 +171,9 @@ export const handlers: Handlers<BrokerDeps> = {
   reportInventory: inventory.handleReport,
   getStackTree: inventory.handleGetTree,
   previewFlow: forward.handlePreviewFlow,
+  listFlows: flows.handleList,
+  getFlow: flows.handleGet,
+  createFlowOrder: flows.handleCreateOrder,
   listPipelines: forward.handleListPipelines,
   explainPipeline: forward.handleExplainPipeline,
   startRun: forward.handleStartRun,

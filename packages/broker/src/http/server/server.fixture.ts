@@ -35,6 +35,7 @@ export const ids = {
   object: id(6),
   template: id(7),
   plan: id(8),
+  flow: id(9),
   missing: id(99),
 }
 /** Agent, generator, stack, object and template of a call, all there or all missing. */
@@ -45,6 +46,7 @@ export const present = {
   object: ids.object,
   template: ids.template,
   plan: ids.plan,
+  flow: ids.flow,
 }
 export const absent = {
   agent: ids.missing,
@@ -53,6 +55,7 @@ export const absent = {
   object: ids.missing,
   template: ids.missing,
   plan: ids.missing,
+  flow: ids.missing,
 }
 
 const pakOf = (short: string): string => `brokkr_BR${short}_${short.repeat(5)}`
@@ -127,6 +130,7 @@ const lookups: ResourceLookups = {
   generator: async (generatorId) => (generatorId === ids.owner ? {} : null),
   template: async (templateId) => (templateId === ids.template ? { generatorId: ids.owner } : null),
   plan: async (planId) => (planId === ids.plan ? { stackId: ids.stack, generatorId: ids.owner } : null),
+  flow: async (flowId) => (flowId === ids.flow ? { stackId: ids.stack, generatorId: ids.owner } : null),
   agentHasStack: async (agentId, stackId) => agentId === ids.itself && stackId === ids.stack,
 }
 
@@ -255,9 +259,11 @@ export function callOf(name: EndpointName, about: typeof present = present): { m
         ? about.object
         : endpoint.path.includes('/templates/{id}')
           ? about.template
-          : endpoint.path.includes('/plans/{id}')
-            ? about.plan
-            : about.agent
+          : endpoint.path.includes('/flows/{id}')
+            ? about.flow
+            : endpoint.path.includes('/plans/{id}')
+              ? about.plan
+              : about.agent
   const path =
     fillPath(endpoint.path, { ...pathValues, id: idOfPath, stack_id: about.stack, agent_id: about.agent }) + queryText(queries(about)[name])
   const body = endpoint.body === undefined ? undefined : JSON.stringify(bodies(about)[name] ?? {})
@@ -297,6 +303,7 @@ const bodies = (about: typeof present): Partial<Record<EndpointName, unknown>> =
   createDiagnosticRequest: { agent_id: about.agent },
   submitDiagnosticResult: { pod_statuses: '[]', events: '[]', collected_at: time },
   approvePrune: { removals: 1 },
+  createFlowOrder: { action: 'pause' },
   previewFlow: { flow: {}, samples: [] },
   startRun: { revision: '1', kind: 'manual' },
   decidePromotion: { decision: 'approve', key: 'k' },

@@ -69,7 +69,8 @@ interface NewOrder {
   readonly details: Readonly<Record<string, unknown>>
 }
 
-async function insertWorkOrder(sql: Sql, { seal, subscriptionCache }: CreateDeps, input: NewOrder): Promise<WorkOrder> {
+/** In the caller's transaction. */
+export async function insertWorkOrder(sql: Sql, { seal, subscriptionCache }: CreateDeps, input: NewOrder): Promise<WorkOrder> {
   const { request, workType, yaml, actor } = input
   const { match, max_retries, backoff_seconds, claim_timeout_seconds, agent_ids, labels } = request
   const id = uuid7()
