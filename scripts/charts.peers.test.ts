@@ -1,5 +1,6 @@
 // The charts with the real Helm and a real API server: linted, refused with a clear sentence, installed, upgraded and uninstalled with
-// several sets of values in namespaces that enforce restricted pods; what the pods would read is read by the programs' own loaders.
+// several sets of values in namespaces that enforce restricted pods; what the pods would read is read by the programs' own loaders, and
+// operator and controller become ready with the rights that they get.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -18,6 +19,7 @@ import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { charts } from './charts/charts.ts'
 import { canary, type ValueSet, valueSets } from './charts/value-sets.ts'
+import { runOperatorWithRights, runPipelinesWithRights } from './test-parts/run-with-rights.ts'
 
 interface Rendered {
   readonly apiVersion: string
@@ -144,7 +146,8 @@ test.each(valueSets.map((set) => [set.chart, set.name, set] as const))(
     await createNamespace(namespace)
     const values = ['--values', await helm.valuesFile(set.values), '--namespace', namespace]
     await helm.run('install', chart, chartDir(chart), ...values, '--dry-run=server')
-    await helm.run('install', chart, chartDir(chart), ...values)
+    const installed = await helm.run('install', chart, chartDir(chart), ...values)
+    expect(installed).not.toMatch(/would violate PodSecurity|warning/i)
     const objects = readManifest(await helm.run('get', 'manifest', chart, '--namespace', namespace))
     for (const object of objects)
       expect((await at.api('GET', pathOf(object, namespace))).status, `${object.kind} ${object.metadata.name}`).toBe(200)
@@ -214,7 +217,7 @@ async function checkSettings(set: ValueSet, objects: readonly Rendered[], namesp
     expect(config.WATCH_NAMESPACES).toEqual(set.values['watchNamespaces'] ?? [])
     expect(config).toMatchObject(set.values['config'] ?? {})
     expect(config.WEBHOOK_ENABLED).toBe(set.values['webhook'] !== undefined)
-    return
+    return runOperatorWithRights(at, namespace, env)
   }
   const root = mkdtempSync(join(tmpdir(), 'brokkr-chart-'))
   onTestFinished(() => rmSync(root, { recursive: true, force: true }))
@@ -237,13 +240,19 @@ async function checkSettings(set: ValueSet, objects: readonly Rendered[], namesp
   )
   const brokkrEnv = Object.fromEntries(Object.entries(placed).filter(([name]) => name.startsWith('BROKKR')))
   const ignoredSections: string[] = []
-  const loaded =
-    set.chart === 'brokkr-broker'
-      ? await loadConfig({ table: brokerTable, env: brokkrEnv, ignoredSections, check: checkBrokerConfig })
-      : set.chart === 'brokkr-agent'
-        ? await loadConfig({ table: agentTable, env: brokkrEnv, ignoredSections, check: checkAgentConfig })
-        : await loadConfig({ table: pipelinesTable, env: brokkrEnv, ignoredSections, check: checkPipelinesConfig })
-  expect(loaded.value).toMatchObject((set.values['config'] as object | undefined) ?? {})
+  const wanted = (set.values['config'] as object | undefined) ?? {}
+  if (set.chart === 'brokkr-broker') {
+    const { value } = await loadConfig({ table: brokerTable, env: brokkrEnv, ignoredSections, check: checkBrokerConfig })
+    expect(value).toMatchObject(wanted)
+  } else if (set.chart === 'brokkr-agent') {
+    const { value } = await loadConfig({ table: agentTable, env: brokkrEnv, ignoredSections, check: checkAgentConfig })
+    expect(value).toMatchObject(wanted)
+    expect(value.agent).toMatchObject((set.values['policy'] as object | undefined) ?? {})
+  } else {
+    const { value } = await loadConfig({ table: pipelinesTable, env: brokkrEnv, ignoredSections, check: checkPipelinesConfig })
+    expect(value).toMatchObject(wanted)
+    await runPipelinesWithRights(at, namespace, value)
+  }
 }
 
 /** Rules come from the tables that the programs' own tests run with. */
