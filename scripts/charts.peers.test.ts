@@ -124,6 +124,13 @@ test.each([
   ['a text for a number', 'brokkr-broker', { replicas: 'two' }, 'replicas'],
   ['a tag in place of a digest', 'brokkr-broker', { image: { digest: 'v1' } }, 'digest'],
   ['an unknown secret setting', 'brokkr-agent', { secretKeys: ['agent.password'] }, 'secretKeys'],
+  ['a wildcard in rights', 'brokkr-agent', { rbac: { customResources: [{ group: 'a.example.com', resources: ['*'] }] } }, 'resources'],
+  [
+    'rights to rights',
+    'brokkr-agent',
+    { rbac: { customResources: [{ group: 'rbac.authorization.k8s.io', resources: ['roles'] }] } },
+    'group',
+  ],
   ['an unknown preset', 'brokkr-agent', { rbac: { preset: 'root' } }, 'preset'],
   ['a policy that is none', 'brokkr-agent', { policy: { allowed_namespaces: ['Team A'] } }, 'allowed_namespaces'],
   ['an unknown variable', 'brokkr-dataflow', { config: { LOG_LEVLE: 'info' } }, 'LOG_LEVLE'],
@@ -272,7 +279,10 @@ function checkRights({ chart, values }: ValueSet, objects: readonly Rendered[], 
       const [found] = objects.filter(
         (one) => one.kind === kind && one.metadata.name === metadata.name && one.metadata.namespace === metadata.namespace,
       )
-      expect(found, `${kind} ${metadata.name}`).toMatchObject(rest)
+      const { rules, ...others } = rest
+      expect(found, `${kind} ${metadata.name}`).toMatchObject(others)
+      const isForStacks = metadata.name === 'brokkr-agent-stacks' && rules !== undefined
+      expect(found?.['rules'], `${kind} ${metadata.name}`).toEqual(isForStacks ? [...(rules as unknown[]), customRule] : rules)
     }
     const roles = objects.filter(({ kind }) => /Role/.test(kind))
     const impersonations = roles.filter(({ metadata }) => metadata.name.endsWith('-impersonate'))
@@ -302,6 +312,12 @@ function checkRights({ chart, values }: ValueSet, objects: readonly Rendered[], 
     const isSelf = (values['webhook'] as { certs?: string } | undefined)?.certs === 'self'
     expect(rulesOf('ClusterRole', 'brokkr-dataflow-webhook')).toEqual(isSelf ? operatorRules.webhook : undefined)
   }
+}
+
+const customRule = {
+  apiGroups: ['cert-manager.io'],
+  resources: ['certificates', 'issuers'],
+  verbs: ['get', 'list', 'watch', 'create', 'patch', 'delete'],
 }
 
 test('every chart has a set of values here', () => {

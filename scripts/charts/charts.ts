@@ -138,6 +138,21 @@ function findAgentRules(preset: Preset, kind: 'Role' | 'ClusterRole', name: stri
   return (role as unknown as { rules: Rules }).rules
 }
 
+/** Named resources alone: no wildcard, no rights, no admission. */
+const customResource = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['group', 'resources'],
+  properties: {
+    group: {
+      type: 'string',
+      pattern: '^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$',
+      not: { pattern: '^(rbac.authorization|admissionregistration|apiregistration)\\.k8s\\.io$' },
+    },
+    resources: { type: 'array', minItems: 1, items: { type: 'string', pattern: '^[a-z0-9]+(/[a-z]+)?$' } },
+  },
+}
+
 const agent: Chart = {
   name: 'brokkr-agent',
   description: 'The agent of Brokkr: brings one cluster to the state that the broker holds',
@@ -158,6 +173,12 @@ const agent: Chart = {
         'Rights of the agent. cluster-admin only if you mean it.',
         ['standard', 'namespaced', 'cluster-admin', 'observe'],
         'standard',
+      ),
+      customResources: shaped(
+        'Kinds of other groups that stacks contain: with standard and namespaced they may be written, with observe read.',
+        { type: 'array', items: customResource },
+        [],
+        ['- {group: cert-manager.io, resources: [certificates, issuers]}'],
       ),
     },
     policy: buildSectionValue(

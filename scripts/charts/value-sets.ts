@@ -72,7 +72,7 @@ const agentSets: ValueSet[] = [
     name: 'namespaced',
     values: {
       config: { agent: { ...agent, kube_qps: 20.5 }, log: { level: 'debug' } },
-      rbac: { preset: 'namespaced' },
+      rbac: { preset: 'namespaced', customResources: [{ group: 'cert-manager.io', resources: ['certificates', 'issuers'] }] },
       policy: {
         allowed_namespaces: ['team-a', 'team-b'],
         denied_kinds: ['Secret'],

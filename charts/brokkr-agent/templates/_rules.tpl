@@ -126,6 +126,18 @@
     - patch
     - delete
 - apiGroups:
+    - dataflow.dataflow.io
+  resources:
+    - dataflows
+    - dataflowcrons
+  verbs:
+    - get
+    - list
+    - watch
+    - create
+    - patch
+    - delete
+- apiGroups:
     - ""
   resources:
     - namespaces
@@ -256,6 +268,18 @@
     - patch
     - delete
 - apiGroups:
+    - dataflow.dataflow.io
+  resources:
+    - dataflows
+    - dataflowcrons
+  verbs:
+    - get
+    - list
+    - watch
+    - create
+    - patch
+    - delete
+- apiGroups:
     - ""
     - events.k8s.io
   resources:
@@ -337,6 +361,15 @@
     - discovery.k8s.io
   resources:
     - endpointslices
+  verbs:
+    - get
+    - list
+    - watch
+- apiGroups:
+    - dataflow.dataflow.io
+  resources:
+    - dataflows
+    - dataflowcrons
   verbs:
     - get
     - list

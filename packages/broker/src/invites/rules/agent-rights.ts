@@ -33,6 +33,8 @@ const workloads: readonly (readonly [group: string, resources: string])[] = [
   ['networking.k8s.io', 'ingresses networkpolicies'],
   ['policy', 'poddisruptionbudgets'],
   ['discovery.k8s.io', 'endpointslices'],
+  // Delivered like workloads, and steered by work orders.
+  ['dataflow.dataflow.io', 'dataflows dataflowcrons'],
 ]
 const wholeCluster: readonly (readonly [group: string, resources: string])[] = [
   ['', 'namespaces'],
