@@ -27,8 +27,11 @@ const commonSettings = {
   date_time_output_format: 'iso',
   output_format_json_quote_64bit_integers: 0,
   output_format_json_quote_decimals: 0,
-  output_format_json_quote_denormals: 0,
+  // NaN and infinities have no number in JSON.
+  output_format_json_quote_denormals: 1,
 }
+/** A query ends on the server when its request is given up. The server does this for read-only requests alone. */
+const querySettings = { default_format: 'JSONEachRow', readonly: 2, cancel_http_readonly_queries_on_client_close: 1 }
 /** Longer than any flush. */
 const answerMs = 330_000
 const answerBytesMax = 1 << 20
@@ -71,9 +74,9 @@ export class ClickhouseClient {
     })
   }
 
-  /** One object per row. */
+  /** One object per row of a query. */
   async rows<T>(statement: Statement): Promise<T[]> {
-    const text = await this.run({ ...statement, settings: { default_format: 'JSONEachRow', ...statement.settings } })
+    const text = await this.run({ ...statement, settings: { ...querySettings, ...statement.settings } })
     return text
       .split('\n')
       .filter((line) => line !== '')

@@ -13,6 +13,12 @@ interface KeyColumn {
   readonly column: Column
   readonly kind: KeyKind
 }
+interface KeyRow {
+  readonly _brokkr_row: string
+  readonly _brokkr_change: string | null
+  readonly _brokkr_order: string | null
+  readonly _brokkr_operation: string
+}
 interface Shape {
   readonly columns: readonly string[]
   readonly change: KeyColumn
@@ -60,19 +66,25 @@ export class ClickhousePolling implements PollingBackend {
     return { origin: `${server?.id ?? ''}/${client.database}/${place}`, change: change.kind, order: order.kind }
   }
 
-  page(start: PageStart, limit: number): Promise<readonly PolledRow[]> {
+  /** Names of the result differ from those of columns: the server takes an alias for a column of the same name. */
+  async page(start: PageStart, limit: number): Promise<readonly PolledRow[]> {
     const { columns, change, order, hasTimes } = this.#shape!
     const row = `formatRowNoNewline('JSONEachRow', ${columns.map((name) => `q.${quoteName(name)} as ${quoteName(name)}`).join(', ')})`
     const operation = hasTimes ? `if(q.updated_at > q.created_at, 'update', 'insert')` : `'insert'`
-    const keys = `toString(${ref(change)}) as change, toString(${ref(order)}) as ord`
+    const keys = `${keyText(change)} as _brokkr_change, ${keyText(order)} as _brokkr_order`
     const { where, params } = toCondition(this.#shape!, start)
-    return this.#ready().rows<PolledRow>({
-      sql: `select ${row} as row, ${keys}, ${operation} as operation from ${this.#relation} as q where ${where} order by ${ref(change)}, ${ref(order)} limit ${limit} with ties`,
+    const rows = await this.#ready().rows<KeyRow>({
+      sql: `select ${row} as _brokkr_row, ${keys}, ${operation} as _brokkr_operation from ${this.#relation} as q where ${where} order by ${ref(change)}, ${ref(order)} limit ${limit} with ties`,
       params,
-      settings: { default_format: 'JSONEachRow' },
       answerBytesMax: pageBytesMax,
       signal: this.#context.signal,
     })
+    return rows.map((found) => ({
+      row: found._brokkr_row,
+      change: found._brokkr_change,
+      ord: found._brokkr_order,
+      operation: found._brokkr_operation,
+    }))
   }
 
   async lagSeconds(changeValue: string, orderValue: string): Promise<number | undefined> {
@@ -101,7 +113,15 @@ export class ClickhousePolling implements PollingBackend {
   }
 }
 
-const ref = ({ name }: KeyColumn): string => `q.${quoteName(name)}`
+/** Values of other types than numbers, times and text are ordered by their text, as positions are: the server has its own order of UUIDs
+ *  and enums. */
+const ref = ({ name, kind, column }: KeyColumn): string =>
+  kind === 'text' && column.base !== 'String' ? `toString(q.${quoteName(name)})` : `q.${quoteName(name)}`
+
+/** The text of a time is in the zone of its column, unless it is moved to UTC. */
+const keyText = (key: KeyColumn): string => (isDateTime(key) ? `toString(toTimeZone(${ref(key)}, 'UTC'))` : `toString(${ref(key)})`)
+
+const isDateTime = ({ column }: KeyColumn): boolean => column.base.startsWith('DateTime')
 
 function toKeyKind(base: string): KeyKind {
   if (/^(U?Int|Decimal|Float)/.test(base)) return 'number'
@@ -118,22 +138,29 @@ function toCondition({ change, order }: Shape, start: PageStart): Condition {
   if (start.at === 'nulls') {
     const isNull = `isNull(${ref(change)})`
     if (start.after === undefined) return { where: isNull, params: {} }
-    return { where: `${isNull} and ${ref(order)} > ${param('order', order)}`, params: { order: toParam(order, start.after) } }
+    return {
+      where: `${isNull} and (${ref(order)} > ${param('order', order)} or isNull(${ref(order)}))`,
+      params: { order: toParam(order, start.after) },
+    }
   }
   // A rewind to a time without a row reads everything from that time on.
   if (start.order === '')
     return { where: `${ref(change)} >= ${param('change', change)}`, params: { change: toParam(change, start.change) } }
+  const behind = `(${ref(change)}, ${ref(order)}) > (${param('change', change)}, ${param('order', order)})`
   return {
-    where: `(${ref(change)}, ${ref(order)}) > (${param('change', change)}, ${param('order', order)})`,
+    // A row without an order value is found, so that it can be reported.
+    where: order.column.isNullable ? `(${behind} or (${ref(change)} = ${param('change', change)} and isNull(${ref(order)})))` : behind,
     params: { change: toParam(change, start.change), order: toParam(order, start.order) },
   }
 }
 
 /** Times are parsed with all digits; the session's zone is UTC. */
 function param(name: string, { column, kind }: KeyColumn): string {
-  if (kind !== 'time') return `{${name}:${column.base}}`
+  if (kind === 'text') return `{${name}:String}`
+  if (kind === 'number') return `{${name}:${column.base}}`
   if (/^Date(32)?$/.test(column.base)) return `toDate32({${name}:String})`
-  return `toDateTime64({${name}:String}, 9)`
+  // More digits than the column has would leave a smaller range of years.
+  return `toDateTime64({${name}:String}, ${/^DateTime64\((\d)/.exec(column.base)?.[1] ?? 9})`
 }
 
 const toParam = ({ kind }: KeyColumn, value: string): string => (kind === 'time' ? value.replace('T', ' ').replace(/Z$/, '') : value)

@@ -16,7 +16,7 @@ export interface PolledRow {
   /** JSON text. */
   readonly row: string
   readonly change: string | null
-  readonly ord: string
+  readonly ord: string | null
   readonly operation?: string
 }
 
@@ -82,6 +82,8 @@ export class PollingSource implements Source {
 
   async *read(budget: Budget): AsyncGenerator<Batch> {
     const { signal, clock } = this.#context
+    // Rows with equal keys are read again from the first one on, and get the positions that they had.
+    if (this.#read !== undefined) this.#read = isBeforeAll(this.#read) ? undefined : { ...this.#read, n: 0 }
     try {
       yield* this.#readNulls(budget)
       while (!signal.aborted) {
@@ -144,7 +146,7 @@ export class PollingSource implements Source {
     for (;;) {
       await budget.room(this.#context.signal)
       const last = this.#read
-      const page = await this.#page({ at: 'nulls', after: last === undefined || isBeforeAll(last) ? undefined : last.o })
+      const page = await this.#page({ at: 'nulls', after: last?.o })
       if (page.rows.length > 0) yield this.#handOut(page.rows)
       if (page.isLast) return
     }
@@ -168,13 +170,19 @@ export class PollingSource implements Source {
         { class: 'config', type: 'unknown' },
         'too many rows have the same change value and order value: set orderByColumn to a column that differs between rows',
       )
+    if (rows.some(({ ord }) => ord === null))
+      throw new ConnectorError(
+        { class: 'config', type: 'unknown' },
+        `a row has no value in ${this.#config.orderByColumn}, so reading cannot continue behind it: set orderByColumn to a column without null, or leave such rows out with a query`,
+      )
     const bytes = rows.reduce((sum, { row }) => sum + row.length, 0)
     if (bytes > pageBytesMax) this.#pageRows = Math.max(1, Math.floor((limit * pageBytesMax) / bytes))
     else if (rows.length >= limit) this.#pageRows = Math.min(limit * 2, this.#config.readBatchSize)
     return { rows, isLast: rows.length < limit }
   }
 
-  #handOut(rows: readonly PolledRow[]): Batch {
+  #handOut(given: readonly PolledRow[]): Batch {
+    const rows = orderEqualKeys(given)
     const keys = rows.map((row) => this.#toPosition(row))
     const messages = rows.map((row, index): Message => {
       // A row with the keys of the next one is counted behind the row before: reading that continues after these keys would miss the next.
@@ -189,7 +197,7 @@ export class PollingSource implements Source {
 
   #toPosition({ change, ord }: PolledRow): At {
     const { change: changeKind, order } = this.#shape!
-    return { c: change === null ? '' : timeText(changeKind, change), o: timeText(order, ord), n: 0 }
+    return { c: change === null ? '' : timeText(changeKind, change), o: timeText(order, ord ?? ''), n: 0 }
   }
 
   #buildMetadata({ ord, operation }: PolledRow): { [key: string]: Json } {
@@ -207,6 +215,19 @@ export class PollingSource implements Source {
       throw this.#backend.toError(thrown, `${doing} ${this.#place()}`)
     })
   }
+}
+
+/** The server returns rows with equal keys in any order; their positions must be the same in every run. */
+function orderEqualKeys(rows: readonly PolledRow[]): readonly PolledRow[] {
+  const hasEqual = rows.some(({ change, ord }, at) => at > 0 && rows[at - 1]!.ord === ord && rows[at - 1]!.change === change)
+  if (!hasEqual) return rows
+  const groups: PolledRow[][] = []
+  for (const row of rows) {
+    const last = groups.at(-1)
+    if (last !== undefined && last[0]!.ord === row.ord && last[0]!.change === row.change) last.push(row)
+    else groups.push([row])
+  }
+  return groups.flatMap((group) => group.toSorted((left, right) => (left.row < right.row ? -1 : left.row > right.row ? 1 : 0)))
 }
 
 /** Rows with equal keys were emitted, and no other row before them. */

@@ -59,7 +59,7 @@ export class TrinoPolling implements PollingBackend {
     return rows.map((values) => ({
       row: `{${columns.map(({ name, type }, at) => `${JSON.stringify(name)}:${valueText(type, values[at] ?? null)}`).join(',')}}`,
       change: keyValue(values[columns.length] ?? null),
-      ord: keyValue(values[columns.length + 1] ?? null) ?? '',
+      ord: keyValue(values[columns.length + 1] ?? null),
     }))
   }
 
@@ -110,12 +110,14 @@ function toCondition({ change, order }: Shape, start: PageStart): string {
   if (start.at === 'start') return `${ref(change)} IS NOT NULL`
   if (start.at === 'nulls') {
     const isNull = `${ref(change)} IS NULL`
-    return start.after === undefined ? isNull : `${isNull} AND ${ref(order)} > ${literal(order, start.after)}`
+    return start.after === undefined ? isNull : `${isNull} AND (${ref(order)} > ${literal(order, start.after)} OR ${ref(order)} IS NULL)`
   }
   const value = literal(change, start.change)
   // A rewind to a time without a row reads everything from that time on.
   if (start.order === '') return `${ref(change)} >= ${value}`
-  return `(${ref(change)} > ${value} OR (${ref(change)} = ${value} AND ${ref(order)} > ${literal(order, start.order)}))`
+  // A row without an order value is found, so that it can be reported.
+  const isBehind = `(${ref(order)} > ${literal(order, start.order)} OR ${ref(order)} IS NULL)`
+  return `(${ref(change)} > ${value} OR (${ref(change)} = ${value} AND ${isBehind}))`
 }
 
 /** Texts of times are as positions have them: with T and Z. */
