@@ -39,6 +39,21 @@ test.each([
   ['Bool', 'true', { value: true }],
   ['Bool', 'yes', no],
   ['String', { a: 1 }, { value: { a: 1 } }],
+  ['DateTime', '2026-01-02T25:00:00Z', no],
+  ['Float32', 1e300, no],
+  ['Float64', Number.POSITIVE_INFINITY, no],
+  ['Float64', 'nan', { value: 'nan' }],
+  ['Array(Int8)', [1, 127], { value: [1, 127] }],
+  ['Array(Int8)', [128], no],
+  ['Array(Int8)', [null], no],
+  ['Array(Nullable(Int8))', [null], { value: [null] }],
+  ['Array(Decimal(5, 2))', [1.239], no],
+  ['Array(DateTime)', [1700000000], { value: ['2023-11-14T22:13:20.000Z'] }],
+  ['Map(String, Array(UInt8))', { a: [1], b: [256] }, no],
+  ['Map(String, Bool)', { a: 'true' }, { value: { a: true } }],
+  ["Tuple(a Int8, b Enum8('x, (' = 1), c String)", { a: 5, c: 'y' }, { value: { a: 5, c: 'y' } }],
+  ['Tuple(a Int8, b String)', { a: 300 }, no],
+  ['Tuple(Int8, Decimal(5, 2))', [1, 1.239], no],
 ])('a value of %s fits or is rejected, never changed: %j', (type, value, expected) => {
   expect(fitValue(column(type), value)).toEqual(expected)
 })

@@ -32,16 +32,20 @@ export function withLabel(line: string, label: string): string {
 function toLine(record: Rec, index: number, columns: Columns, config: RowConfig, isAlone: boolean): string {
   const fields = toFields(record, index, config)
   const changed = new Map<string, Json>()
+  let hasWholeNumber = false
   for (const key of Object.keys(fields)) {
     const column = columns.get(key)
     if (key === batchColumn) throw refuse(index, `the field ${batchColumn} is reserved`)
     if (column === undefined) {
-      if (config.unknownFields === 'deadLetter') throw refuse(index, `no column for the field ${key}`)
+      // A column that was to be added exists under this name and cannot be written.
+      if (config.unknownFields === 'deadLetter' || (config.unknownFields === 'addColumn' && !config.rawMode))
+        throw refuse(index, `no column for the field ${key}`)
       continue
     }
     const fitted = fitValue(column, fields[key]!)
     if ('problem' in fitted) throw refuse(index, `the value of ${key} ${fitted.problem}`)
     if (fitted.value !== fields[key]) changed.set(key, fitted.value)
+    hasWholeNumber ||= typeof fitted.value === 'number' && /^U?Int/.test(column.base)
   }
   // As a row, it would bring the deleted row back.
   if (config.upsertMode && record.metadata['operation'] === 'delete')
@@ -50,7 +54,9 @@ function toLine(record: Rec, index: number, columns: Columns, config: RowConfig,
     for (const key of config.conflictKey) if ((fields[key] ?? null) === null) throw refuse(index, `the key ${key} is missing or null`)
   // The server rejects a key that stands twice in the payload's text; the parsed payload has its last value.
   if (config.rawMode || changed.size > 0 || isAlone) return JSON.stringify(replaceValues(fields, changed))
-  return payloadText(record)!.trimStart()
+  const text = payloadText(record)!.trimStart()
+  // The server does not read 1.0 or 1e2 as an integer.
+  return hasWholeNumber && /\d[.eE]/.test(text) ? JSON.stringify(fields) : text
 }
 
 function replaceValues(fields: JsonObject, changed: ReadonlyMap<string, Json>): JsonObject {
