@@ -73,6 +73,13 @@ export class BatchLedger {
     return attempt
   }
 
+  /** The server rejected the insert because of a record, so none of its rows is stored. */
+  withdraw(doubt: Doubt, attempt: Attempt): void {
+    const at = doubt.attempts.indexOf(attempt)
+    if (at >= 0) doubt.attempts.splice(at, 1)
+    if (doubt.attempts.length === 0) this.settle(doubt, undefined)
+  }
+
   /** `stored`: the insert whose rows exist; without one, no insert under this token is stored or will be. */
   settle(doubt: Doubt, stored: Attempt | undefined): void {
     this.#doubts = this.#doubts.filter((other) => other !== doubt)

@@ -1,6 +1,5 @@
 // The ClickHouse sink on a real server: exact values, repeats after lost answers, tables it creates, and what it rejects.
 import type { JsonObject } from '@brokkr/contract/dataflow/language/json.ts'
-import { startFaultProxy } from '@brokkr/testing/faults/fault-proxy.ts'
 import { type FrontDecision, startHttpFront } from '@brokkr/testing/faults/http-front.ts'
 import { type ClickhouseDatabase, clickhouseDatabase } from '@brokkr/testing/servers/clickhouse.ts'
 import { size } from '@brokkr/testing/sizes.ts'
@@ -46,6 +45,17 @@ const failure = (work: Promise<unknown>): Promise<ConnectorError> =>
     (error) => error,
   )
 
+/** Passes everything to the server; the answers to inserts can be lost after it has stored them. */
+async function losingFront() {
+  const front = await startHttpFront(database.server)
+  onTestFinished(() => front.close())
+  return {
+    url: front.url,
+    loseInserts: () => front.decide(({ path }) => (path.includes('query=insert') ? 'lose' : 'pass')),
+    heal: () => front.decide(() => 'pass'),
+  }
+}
+
 /** A checkpoint in memory: what a sink saved last. */
 function savedState() {
   const saved: { state?: JsonObject; saves: number } = { saves: 0 }
@@ -69,14 +79,13 @@ describe('every row exactly once', () => {
 
   test('[D101] a batch whose answer is cut is found by its label and not stored twice', { timeout: longMs }, async () => {
     await database.run(`create table t (id Int64, s String, _brokkr_batch LowCardinality(String)) ${plain}`)
-    const { hostname, port } = new URL(database.server)
-    const proxy = await startFaultProxy({ target: { host: hostname, port: Number(port) } })
-    onTestFinished(() => proxy.close())
+    const proxy = await losingFront()
     const sink = await open({ connectionString: `${proxy.url}/${database.name}` })
     const batch = numbered(0, 1000)
-    proxy.resetAfter(0, 'toClient')
+    proxy.loseInserts()
     const error = await failure(sink.write(batch, at(1)))
     expect(error).toMatchObject({ class: 'transient', type: 'connection_error' })
+    expect(await count()).toBe(1000)
     proxy.heal()
     await sink.connect()
     await sink.write(batch, at(1))
@@ -85,12 +94,10 @@ describe('every row exactly once', () => {
 
   test('[D101] a token that the server logged without its rows does not lose the batch', { timeout: longMs }, async () => {
     await database.run(`create table t (id Int64, s String, _brokkr_batch LowCardinality(String)) ${plain}`)
-    const { hostname, port } = new URL(database.server)
-    const proxy = await startFaultProxy({ target: { host: hostname, port: Number(port) } })
-    onTestFinished(() => proxy.close())
+    const proxy = await losingFront()
     const sink = await open({ connectionString: `${proxy.url}/${database.name}` })
     const batch = numbered(0, 10)
-    proxy.resetAfter(0, 'toClient')
+    proxy.loseInserts()
     await failure(sink.write(batch, at(1)))
     // As after a kill between the log and the rename of the part: the token is known, the rows are gone.
     await database.run(`delete from t where id >= 0 settings lightweight_deletes_sync = 2`)
@@ -98,6 +105,46 @@ describe('every row exactly once', () => {
     await sink.connect()
     await sink.write(batch, at(1))
     expect(await count()).toBe(10)
+  })
+
+  test('[D101] a stored batch is found after the server has forgotten its token', { timeout: longMs }, async () => {
+    await database.run(
+      `create table t (id Int64, s String, _brokkr_batch LowCardinality(String)) engine = MergeTree order by id settings non_replicated_deduplication_window = 2`,
+    )
+    const proxy = await losingFront()
+    const sink = await open({ connectionString: `${proxy.url}/${database.name}` })
+    const batch = numbered(0, 10)
+    proxy.loseInserts()
+    await failure(sink.write(batch, at(1)))
+    expect(await count()).toBe(10)
+    for (let other = 100; other < 105; other += 1) await database.run(`insert into t (id) values (${other})`)
+    proxy.heal()
+    await sink.connect()
+    await sink.write(batch, at(1))
+    expect(await count()).toBe(15)
+  })
+
+  test('[D101] rejected records leave nothing behind in the state of the sink', { timeout: longMs }, async () => {
+    await database.run(`create table t (id Int64, u UUID, _brokkr_batch LowCardinality(String)) ${plain}`)
+    const { saved, saveState } = savedState()
+    const sink = await open({ exactlyOnce: 'required' }, { saveState })
+    for (let id = 1; id <= 5; id += 1)
+      expect(await failure(sink.write([rec({ id, u: 'bad' })], at(position)))).toMatchObject({ class: 'record' })
+    await sink.write([rec({ id: 6 })], at(position))
+    expect(saved.state?.['doubts']).toHaveLength(1)
+    expect(await count()).toBe(1)
+  })
+
+  test('[D101] rows that only a view of the table rejects are not stored twice', { timeout: longMs }, async () => {
+    await database.run(`create table t (id Int64, s String, _brokkr_batch LowCardinality(String)) ${plain}`)
+    await database.run('create table sums (n Int64) engine = MergeTree order by n')
+    await database.run('create materialized view v to sums as select toInt64(s) as n from t')
+    const sink = await open({})
+    const [good, bad] = [rec({ id: 1, s: '1' }), rec({ id: 2, s: 'x' })]
+    expect(await failure(sink.write([good, bad], at(position)))).toMatchObject({ class: 'record' })
+    await sink.write([good], at(position - 1))
+    await sink.write([bad], at(position))
+    expect(await count()).toBe(2)
   })
 
   test('[D101] after a restart the batch in doubt is formed again and stored once', { timeout: longMs }, async () => {
@@ -114,7 +161,8 @@ describe('every row exactly once', () => {
     const reread = (records: Rec[]) => records.map((record) => newMessage({ ...record, raw: record.raw, json: undefined }))
     await second.write([...reread(b), ...c], last(c))
     expect(await count()).toBe(15)
-    expect(saved.saves).toBeGreaterThanOrEqual(4)
+    // Once before each batch; b is found by its label.
+    expect(saved.saves).toBe(3)
     // And once more, when the batch in doubt was never sent.
     const killed = async (state: JsonObject) => {
       saved.state = state
@@ -204,13 +252,14 @@ describe('values and tables', () => {
     ['{"id":36893488147419103232}', 'the value of id is outside the range of Int64'],
     ['{"id":null}', 'the value of id does not accept null'],
     ['{"id":1,"u":"not a uuid, hunter2"}', 'in column u'],
+    ['{"id":1,"a":[1,300]}', 'the value of a has an element that is outside the range of Int8'],
     ['{"id":1,"x":2}', 'no column for the field x'],
     ['{"id":1,"_brokkr_batch":"x"}', 'reserved'],
     ['[1]', 'the payload is not an object'],
     ['not json', 'the payload is not an object'],
     ['{"id":1}{"id":2}', 'the payload is not an object'],
   ])('a record that does not fit is rejected by its index and without its values: %s', async (payload, message) => {
-    await database.run(`create table t (id Int64, u UUID, _brokkr_batch LowCardinality(String)) ${plain}`)
+    await database.run(`create table t (id Int64, u UUID, a Array(Int8), _brokkr_batch LowCardinality(String)) ${plain}`)
     const sink = await open({})
     const error = await failure(sink.write([rec({ id: 1 }), rec(payload)], at(1)))
     expect(error).toMatchObject({ class: 'record', recordIndex: 1, message: expect.stringContaining(message) })
@@ -224,6 +273,25 @@ describe('values and tables', () => {
     const sink = await open({})
     await sink.write([rec('{"id":1,"id":2}')], at(1))
     expect(await database.rows('select id from t')).toEqual([{ id: 2 }])
+  })
+
+  test('whole numbers with a point or an exponent are stored in one insert', async () => {
+    await database.run(`create table t (id Int64, _brokkr_batch LowCardinality(String)) ${plain}`)
+    await (await open({})).write([rec('{"id":1.0}'), rec('{"id":2e2}'), rec('{"id":9007199254740993}')], at(1))
+    expect(await database.rows('select toString(id) as id from t order by t.id')).toEqual([
+      { id: '1' },
+      { id: '200' },
+      { id: '9007199254740993' },
+    ])
+  })
+
+  test('a column that exists but cannot be written is not dropped silently', async () => {
+    await database.run(`create table t (id Int64, x Int64 materialized id) ${plain}`)
+    const sink = await open({ unknownFields: 'addColumn' })
+    expect(await failure(sink.write([rec({ id: 1, x: 5 })], at(1)))).toMatchObject({
+      class: 'record',
+      message: 'no column for the field x',
+    })
   })
 
   test('unknown fields follow their policy', async () => {

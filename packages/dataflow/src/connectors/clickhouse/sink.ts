@@ -161,7 +161,7 @@ export class ClickhouseSink implements Sink {
     this.#forgetOtherHistory()
     let rest = this.#ledger.withoutStored(records)
     for (let found = this.#ledger.findDoubt(rest); found !== undefined; found = this.#ledger.findDoubt(rest)) {
-      await this.#settle(shape, found.doubt, this.#ledger.repeat(found.doubt, found.records, positions), found.records, signal)
+      await this.#settle(shape, found, positions, signal)
       rest = this.#ledger.withoutStored(rest)
     }
     if (rest.length > 0) await this.#insertNew(shape, rest, positions, signal)
@@ -172,34 +172,64 @@ export class ClickhouseSink implements Sink {
     const lines = toLines(records, shape.columns, this.#config)
     const { doubt, attempt } = this.#ledger.begin(records, positions)
     if (this.#deduplication === 'restart') await this.#save()
-    await this.#insert(shape, lines, { signal, token: doubt.token, label: attempt.label })
+    await this.#insertUnderToken(shape, lines, { doubt, attempt, signal })
     this.#ledger.settle(doubt, attempt)
   }
 
-  /** The server makes the repeated insert wait for an earlier one that still runs, so the labels are final when it has answered. */
+  /** The server remembers a limited number of tokens, so an insert is repeated only if its rows are not there. The server makes the
+   *  repeated insert wait for an earlier one that still runs, so the labels are final when it has answered. */
   async #settle(
     shape: TableShape,
-    doubt: Doubt,
-    attempt: Attempt,
-    records: readonly Rec[],
+    { doubt, records }: { doubt: Doubt; records: readonly Rec[] },
+    positions: Positions,
     signal: AbortSignal | undefined,
   ): Promise<void> {
-    if (this.#deduplication === 'restart') await this.#save()
+    const found = await this.#findStored(doubt, signal)
+    if (found !== undefined) return this.#ledger.settle(doubt, found)
     const lines = toLines(records, shape.columns, this.#config)
-    await this.#insert(shape, lines, { signal, token: doubt.token, label: attempt.label })
-    const labels = await this.#storedLabels(doubt.attempts.map(({ label }) => label))
-    this.#ledger.settle(
-      doubt,
-      doubt.attempts.find(({ label }) => labels.has(label)),
-    )
+    const attempt = this.#ledger.repeat(doubt, records, positions)
+    if (this.#deduplication === 'restart') await this.#save()
+    await this.#insertUnderToken(shape, lines, { doubt, attempt, signal })
+    const stored = await this.#findStored(doubt, signal)
+    // Replicas keep token and rows together: no label means that the replica that answered does not have the rows yet.
+    if (stored === undefined && shape.isReplicated)
+      throw new ConnectorError({ class: 'transient', type: 'transient' }, 'the replica does not show the rows of the last batch yet')
+    this.#ledger.settle(doubt, stored)
   }
 
-  async #storedLabels(labels: readonly string[]): Promise<Set<string>> {
+  async #insertUnderToken(
+    shape: TableShape,
+    lines: readonly string[],
+    { doubt, attempt, signal }: { doubt: Doubt; attempt: Attempt; signal: AbortSignal | undefined },
+  ): Promise<void> {
+    try {
+      await this.#insert(shape, lines, { signal, token: doubt.token, label: attempt.label })
+    } catch (thrown) {
+      if (thrown instanceof ClickhouseRejection && toClickhouseError(thrown, '').class === 'record') {
+        // A materialized view may reject what the table itself has stored.
+        const isStored = shape.hasViews && (await this.#storedLabels([attempt.label], signal)).size > 0
+        if (isStored) this.#ledger.settle(doubt, attempt)
+        else this.#ledger.withdraw(doubt, attempt)
+      }
+      throw thrown
+    }
+  }
+
+  async #findStored({ attempts }: Doubt, signal: AbortSignal | undefined): Promise<Attempt | undefined> {
+    const labels = await this.#storedLabels(
+      attempts.map(({ label }) => label),
+      signal,
+    )
+    return attempts.find(({ label }) => labels.has(label))
+  }
+
+  async #storedLabels(labels: readonly string[], signal: AbortSignal | undefined): Promise<Set<string>> {
     const rows = await this.#ready().rows<{ label: string }>({
       sql: `select distinct toString(${quoteName(batchColumn)}) as label from ${this.#table} where ${quoteName(batchColumn)} in ({labels:Array(String)})`,
       // Of a server with replicas, only one that has all parts may answer.
       settings: { select_sequential_consistency: 1 },
       params: { labels: `[${labels.map((label) => `'${label}'`).join(',')}]` },
+      signal,
     })
     return new Set(rows.map(({ label }) => label))
   }

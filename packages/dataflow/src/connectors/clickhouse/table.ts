@@ -21,6 +21,10 @@ export interface TableShape {
   readonly columns: ReadonlyMap<string, Column>
   /** Why repeated batches cannot be detected; undefined if they can. */
   readonly cannotDeduplicate: string | undefined
+  /** Several servers keep the table. */
+  readonly isReplicated: boolean
+  /** Materialized views read its inserts. */
+  readonly hasViews: boolean
 }
 
 interface TableRow {
@@ -28,6 +32,7 @@ interface TableRow {
   readonly engine_full: string
   readonly partition_key: string
 }
+type FoundTable = TableRow & { readonly views: number }
 interface ColumnRow {
   readonly name: string
   readonly type: string
@@ -38,8 +43,8 @@ interface ColumnRow {
 export async function readTable(client: ClickhouseClient, table: string): Promise<TableShape | undefined> {
   const params = splitTable(table, client.database)
   const where = 'database = {database:String}'
-  const [found] = await client.rows<TableRow>({
-    sql: `select engine, engine_full, partition_key from system.tables where ${where} and name = {name:String}`,
+  const [found] = await client.rows<FoundTable>({
+    sql: `select engine, engine_full, partition_key, length(dependencies_table) as views from system.tables where ${where} and name = {name:String}`,
     params,
   })
   if (found === undefined) return undefined
@@ -49,7 +54,12 @@ export async function readTable(client: ClickhouseClient, table: string): Promis
   })
   const writable = columns.filter(({ default_kind }) => default_kind === '' || default_kind === 'DEFAULT' || default_kind === 'EPHEMERAL')
   const byName = new Map(writable.map((row) => [row.name, toColumn(row)]))
-  return { columns: byName, cannotDeduplicate: whyNotDeduplicated(found, byName) }
+  return {
+    columns: byName,
+    cannotDeduplicate: whyNotDeduplicated(found, byName),
+    isReplicated: /^(Replicated|Shared)/.test(found.engine),
+    hasViews: found.views > 0,
+  }
 }
 
 export function toColumn({ name, type, default_kind }: ColumnRow): Column {
