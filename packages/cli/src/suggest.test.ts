@@ -4,7 +4,7 @@ import { findPlace } from './commands/setup/complete.ts'
 import { maskSecrets } from './commands/setup/mask-secrets.ts'
 import { compareManifests } from './commands/stacks/object-diff.ts'
 import { parseProject } from './commands/stacks/project-file.ts'
-import { parseSetting } from './commands/templates/manage.ts'
+import { parseSetting } from './commands/templates/parameters.ts'
 import { editDistance, suggest } from './suggest.ts'
 import { fitWidths } from './table.ts'
 

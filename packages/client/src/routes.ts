@@ -7,6 +7,8 @@ export type StreamName = { [N in EndpointName]: Endpoints[N] extends { readonly 
 
 export const routes = {
   verifyPak: 'POST /api/v1/auth/pak',
+  listAccess: 'GET /api/v1/auth/access',
+  listStackAccess: 'GET /api/v1/stacks/{id}/access',
   listAgents: 'GET /api/v1/agents',
   createAgent: 'POST /api/v1/agents',
   searchAgent: 'GET /api/v1/agents/',
@@ -98,6 +100,7 @@ export const routes = {
   listTasks: 'GET /api/v1/admin/tasks',
   listTemplates: 'GET /api/v1/templates',
   createTemplate: 'POST /api/v1/templates',
+  lintTemplate: 'POST /api/v1/templates/lint',
   getTemplate: 'GET /api/v1/templates/{id}',
   updateTemplate: 'PUT /api/v1/templates/{id}',
   deleteTemplate: 'DELETE /api/v1/templates/{id}',

@@ -27,7 +27,9 @@ import {
   createSession,
   deleteSession,
   getConfig,
+  listAccess,
   listAdminPaks,
+  listStackAccess,
   listTasks,
   revokeAdminPak,
   rotateAdminPak,
@@ -100,7 +102,15 @@ import {
   templatesRemoveAnnotation,
   templatesRemoveLabel,
 } from './templates/labels.ts'
-import { createTemplate, deleteTemplate, getTemplate, instantiateTemplate, listTemplates, updateTemplate } from './templates/template.ts'
+import {
+  createTemplate,
+  deleteTemplate,
+  getTemplate,
+  instantiateTemplate,
+  lintTemplate,
+  listTemplates,
+  updateTemplate,
+} from './templates/template.ts'
 import {
   getPendingAgentWebhooks,
   listAllDeliveries,
@@ -136,6 +146,8 @@ import {
 
 export const endpoints = {
   verifyPak,
+  listAccess,
+  listStackAccess,
   listAgents,
   createAgent,
   searchAgent,
@@ -227,6 +239,7 @@ export const endpoints = {
   listTasks,
   listTemplates,
   createTemplate,
+  lintTemplate,
   getTemplate,
   updateTemplate,
   deleteTemplate,

@@ -69,7 +69,7 @@ export async function logLine(program: ProgramProcess, message: string): Promise
   const find = () => program.lines().find((line) => line['msg'] === message)
   // Asked once more after the end: its last lines may hold the message.
   const match = await waitFor(`log line "${message}"`, () => (hasEnded ? { line: find() } : find() && { line: find() }), {
-    limitMs: 60_000,
+    limitMs: 300_000,
     onTimeout: () => program.logTail(20),
   })
   if (match.line === undefined) throw new Error(`the program ended without the log line "${message}":\n${program.logTail(20)}`)

@@ -76,12 +76,15 @@ const ownPaths: ReadonlyMap<string, RegExpExecArray | null> = new Map(
 
 const earlyCodes: ReadonlySet<ErrorCode> = new Set(['admin_required', 'agent_pak_required', 'forbidden'])
 
+/** Whether the rule names callers of this kind. */
+export const isListed = (rule: Rule, principal: Principal): boolean => rule.who.some((who) => principalKinds[who] === principal.kind)
+
 function isRoleDenied(rule: Rule, path: string, { principal, rawParams }: Pick<PermitRequest, 'principal' | 'rawParams'>): boolean {
-  const isListed = rule.who.some((who) => principalKinds[who] === principal.kind)
-  if (!isListed && (rule.thing === undefined || earlyCodes.has(codeFor(rule, principal)))) return true
+  const isNamed = isListed(rule, principal)
+  if (!isNamed && (rule.thing === undefined || earlyCodes.has(codeFor(rule, principal)))) return true
   const [, owner, parameter = ''] = ownPaths.get(path) ?? []
   if (owner === undefined || rule.openPath === true) return false
-  return !isListed || (principal.kind !== 'admin' && !(principal.kind === owner && rawParams[parameter]?.toLowerCase() === principal.id))
+  return !isNamed || (principal.kind !== 'admin' && !(principal.kind === owner && rawParams[parameter]?.toLowerCase() === principal.id))
 }
 
 const principalKinds = {

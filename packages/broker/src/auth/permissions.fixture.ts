@@ -46,6 +46,8 @@ const agents = (admin: Expected, reader: Expected, generators: Expected): Row =>
 
 export const permissions: Record<EndpointName, Row> = {
   verifyPak: ['ok', 'ok', 'ok', 'ok', 'ok', 'ok'],
+  listAccess: ['ok', 'ok', 'ok', 'ok', 'ok', 'ok'],
+  listStackAccess: ['ok', 'ok', 'ok', 'stack_not_owned', 'stack_not_owned', 'stack_not_owned'],
   listAgents: ['ok', 'ok', 'ok', 'ok', 'generator_required', 'generator_required'],
   createAgent: ['ok', 'readonly', 'admin_required', 'admin_required', 'admin_required', 'admin_required'],
   getAgent: ['ok', 'ok', 'agent_pak_mismatch', 'agent_pak_mismatch', 'ok', 'agent_pak_mismatch'],
@@ -138,6 +140,7 @@ export const permissions: Record<EndpointName, Row> = {
   listTasks: ['ok', 'ok', 'admin_required', 'admin_required', 'admin_required', 'admin_required'],
   listTemplates: tenants('ok', 'templates_not_accessible'),
   createTemplate: tenants('readonly', 'templates_not_accessible'),
+  lintTemplate: tenants('ok', 'templates_not_accessible'),
   getTemplate: ownTemplateReads,
   updateTemplate: ownTemplateWrites,
   deleteTemplate: ownTemplateWrites,
@@ -202,6 +205,8 @@ export const permissions: Record<EndpointName, Row> = {
 /** The same calls about a thing that does not exist; null where the operation itself answers, behind the permission. */
 export const aboutMissing: Record<EndpointName, Row | null> = {
   verifyPak: null,
+  listAccess: null,
+  listStackAccess: stackUnread,
   listAgents: null,
   createAgent: null,
   getAgent: ['agent_not_found', 'agent_not_found', 'agent_pak_mismatch', 'agent_pak_mismatch', 'agent_pak_mismatch', 'agent_pak_mismatch'],
@@ -342,6 +347,7 @@ export const aboutMissing: Record<EndpointName, Row | null> = {
   listTasks: null,
   listTemplates: null,
   createTemplate: null,
+  lintTemplate: null,
   getTemplate: templateUnread,
   updateTemplate: templateUnwritten,
   deleteTemplate: templateUnwritten,
@@ -406,6 +412,8 @@ export const aboutMissing: Record<EndpointName, Row | null> = {
 /** The verb an admin key with a scope needs. */
 export const verbs: Record<EndpointName, Verb> = {
   verifyPak: 'read',
+  listAccess: 'read',
+  listStackAccess: 'read',
   listAgents: 'read',
   createAgent: 'admin',
   getAgent: 'read',
@@ -497,6 +505,7 @@ export const verbs: Record<EndpointName, Verb> = {
   listTasks: 'read',
   listTemplates: 'read',
   createTemplate: 'deploy',
+  lintTemplate: 'read',
   getTemplate: 'read',
   updateTemplate: 'deploy',
   deleteTemplate: 'deploy',

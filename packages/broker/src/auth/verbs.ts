@@ -15,7 +15,7 @@ const mutation = /^(POST|PUT|PATCH|DELETE)$/
 const table: readonly (readonly [methods: RegExp, paths: RegExp, verb: Verb])[] = [
   // Sessions and login links inherit the rights of their PAK; verifying a PAK changes nothing.
   [/^GET$/, /^(?!.*\/webhooks\/pending$)/, 'read'],
-  [mutation, /^\/(auth\/(pak|session|links|exchange)|dataflow\/preview)$/, 'read'],
+  [mutation, /^\/(auth\/(pak|session|links|exchange)|dataflow\/preview|templates\/lint)$/, 'read'],
   [mutation, /^\/promotions\/.*\/decision$/, 'approve'],
   // Reading pending deliveries claims them.
   [anyMethod, /^(\/webhooks(\/|$)|\/webhook-deliveries(\/|$)|.*\/webhooks\/pending$)/, 'notify'],

@@ -174,14 +174,25 @@ test('an agent that does not answer within a minute is silent, and its later ans
   expect(await result()).toMatchObject({ state: 'refused', reason: 'no identity' })
 })
 
-test('a stack has at most ten open plans, and expired ones do not count', async () => {
-  const { plan: makePlan, id } = await setup([])
-  for (let n = 0; n < 10; n += 1) await makePlan(`v${n}`)
-  await expect(makePlan('eleventh')).rejects.toEqual(
-    expect.objectContaining({ code: 'limit_exceeded', status: 422, details: { limit: 10 } }),
-  )
-  await runSql(broker.databaseUrl, `update plans set expires_at = now() - interval '1 hour' where stack_id = '${id}'`)
-  expect((await makePlan('after')).agents_total).toBe(0)
+test('the eleventh plan of a caller ends its oldest one, and plans of other callers stay', async () => {
+  const { plan: makePlan, id, params } = await setup([])
+  const own: string[] = []
+  for (let n = 0; n < 10; n += 1) own.push((await makePlan(`v${n}`)).id)
+  const eleventh = await makePlan('v10')
+  const submit = (plan_id: string, value: string) =>
+    tenant.client.createDeploymentObject({ params, query: { plan_id }, body: { yaml_content: config(value) } })
+  await expect(submit(own[0]!, 'v0')).rejects.toEqual(expect.objectContaining({ code: 'plan_outdated', details: { changed: ['expired'] } }))
+  const { logs } = await broker.admin.listAuditLogs({ query: { resource_id: id, action: 'plan.created' } })
+  expect(logs.filter(({ details }) => details?.['replaced_plan_id'] !== undefined)).toMatchObject([
+    { details: { plan_id: eleventh.id, replaced_plan_id: own[0] } },
+  ])
+  // Another caller finds no plan of its own to end.
+  const byAdmin = () => broker.admin.createPlan({ params, body: { yaml_content: config('admin') } })
+  await expect(byAdmin()).rejects.toEqual(expect.objectContaining({ code: 'limit_exceeded', status: 422, details: { limit: 10 } }))
+  await runSql(broker.databaseUrl, `update plans set expires_at = now() - interval '1 hour' where id = '${own[1]}'`)
+  expect((await byAdmin()).agents_total).toBe(0)
+  // The planned content of every other plan is still accepted.
+  expect((await submit(eleventh.id, 'v10')).sequence_id).toBe(2)
 })
 
 test.each([

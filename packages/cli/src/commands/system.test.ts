@@ -16,7 +16,7 @@ import {
   type TestGenerator,
   unique,
 } from '@brokkr/testing/broker.ts'
-import { cluster } from '@brokkr/testing/servers/kube.ts'
+import { cluster, type TestCluster } from '@brokkr/testing/servers/kube.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -27,8 +27,9 @@ let cli: CommandLine
 let agent: TestAgent
 let tenant: TestGenerator
 let namespace: string
+let plane: TestCluster
 beforeAll(async () => {
-  const plane = await cluster({ controllers: false })
+  plane = await cluster({ controllers: false })
   namespace = await plane.namespace('cli')
   broker = await startTestBroker()
   cli = await openCommandLine(broker)
@@ -39,12 +40,13 @@ beforeAll(async () => {
     await process.kill()
     await broker.kill()
   }
-}, 180_000)
+}, 600_000)
 
 const configMap = (name: string, value: string) =>
   `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ${name}, namespace: ${namespace}}\ndata: {v: "${value}"}\n`
 const secret = (name: string, value: string) =>
   `apiVersion: v1\nkind: Secret\nmetadata: {name: ${name}, namespace: ${namespace}}\nstringData: {password: ${value}}\n`
+const isInCluster = async (name: string) => (await plane.api('GET', `/api/v1/namespaces/${namespace}/configmaps/${name}`)).status !== 404
 /** A stack that reaches the agent. */
 async function apply(name: string, text: string, ...more: string[]): Promise<string> {
   const file = await cli.write(`${unique('m')}.yaml`, text)
@@ -81,7 +83,7 @@ test('apply waits until agents are healthy, says unchanged for equal content, an
   expect(await cli.fails(5, 'rollback', 'never', '--to', '1').catch(() => cli.fails(3, 'rollback', 'never', '--to', '1'))).toContain(
     'not found',
   )
-}, 180_000)
+}, 600_000)
 
 test('a rollback holds: a submission waits behind it until release; undelete brings content and targets back', async () => {
   const name = unique('held')
@@ -103,7 +105,7 @@ test('a rollback holds: a submission waits behind it until release; undelete bri
   expect(await cli.ok('stacks', 'undelete', name, '--wait')).toContain('is back')
   expect(await cli.ok('describe', 'stack', name)).toMatch(/edge-17 +applied/)
   expect(await cli.fails(3, 'stacks', 'undelete', name)).toContain('no deleted stack')
-}, 180_000)
+}, 600_000)
 
 test('plan shows what agents would do, apply --plan submits exactly that, once', async () => {
   const name = unique('planned')
@@ -142,7 +144,7 @@ test('plan shows what agents would do, apply --plan submits exactly that, once',
   expect(await cli.fails(3, 'plan', '-f', file, '--stack', `${name}x`)).toContain(`did you mean ${name}?`)
   expect(await cli.fails(3, 'plan', '--to', '9', '--stack', name)).toContain('stacks history')
   expect(await cli.fails(2, 'plan', '--stack', name)).toContain('--to SEQUENCE')
-}, 180_000)
+}, 600_000)
 
 test('a folder is applied with its folders in name order, and standard input too', async () => {
   const name = unique('folder')
@@ -150,7 +152,7 @@ test('a folder is applied with its folders in name order, and standard input too
     stdin: configMap(name, '1'),
   })
   expect(stdout).toBe(`${name}\n`)
-}, 60_000)
+}, 600_000)
 
 test('get, describe, tree, events and status agree with the contract and show names', async () => {
   const name = unique('view')
@@ -174,7 +176,7 @@ test('get, describe, tree, events and status agree with the contract and show na
   expect(await cli.fails(3, 'describe', 'stack', `${name}x`)).toContain(`did you mean ${name}?`)
   expect(await cli.fails(3, 'describe', 'agent', 'egde-17')).toContain('did you mean edge-17?')
   expect(await cli.fails(3, 'logs', name)).toContain(`brokkr logs ${name}@AGENT`)
-}, 180_000)
+}, 600_000)
 
 test('explain target and explain stuck name rule, origin, cause and next step', async () => {
   const name = unique('why')
@@ -193,7 +195,7 @@ test('explain target and explain stuck name rule, origin, cause and next step', 
   await cli.ok('stacks', 'create', lonely)
   expect(await cli.ok('explain', 'target', lonely, 'edge-17')).toMatch(/does not reach edge-17[^]*why[^]*do /)
   expect(await cli.fails(2, 'explain', 'stuck', name)).toContain('shop@edge-17')
-}, 180_000)
+}, 600_000)
 
 test('stacks target, label and delete take effect in the cluster, after a confirmation', async () => {
   const name = unique('made')
@@ -208,8 +210,11 @@ test('stacks target, label and delete take effect in the cluster, after a confir
   expect(await cli.ok('stacks', 'label', name, 'env:other', '--remove')).toBe(`stack ${name}: no label\n`)
   expect(await cli.run(['stacks', 'delete', name])).toMatchObject({ code: 5, stdout: '' })
   expect(await cli.ok('stacks', 'delete', name, '--dry-run')).toMatch(/^would delete stack/)
+  const { id } = (await broker.admin.listStacks({ query: { name } }))[0]!
   expect(await cli.ok('stacks', 'delete', name, '--yes', '--wait')).toContain('1 agents remove what it deployed')
-}, 180_000)
+  expect((await broker.admin.getStackStatus({ params: { id }, query: { include_deleted: true } })).agents).toEqual([])
+  expect(await isInCluster(name)).toBe(false)
+}, 600_000)
 
 test('--watch prints changes from the feed and ends on Ctrl-C with 130', async () => {
   const name = unique('watched')
@@ -230,7 +235,7 @@ test('--watch prints changes from the feed and ends on Ctrl-C with 130', async (
     expect(code).toBe(130)
     for (const line of stdout.trimEnd().split('\n')) expect(() => JSON.parse(line) as unknown).not.toThrow()
   }
-}, 120_000)
+}, 600_000)
 
 test('an interrupted --wait says that the work goes on', async () => {
   const name = unique('waits')
@@ -240,10 +245,20 @@ test('an interrupted --wait says that the work goes on', async () => {
   await waitFor('the submission', () => waiting.stdout().includes('0 → 1'), { limitMs: 30_000 })
   waiting.child.kill('SIGINT')
   expect(await waiting.ended).toMatchObject({ code: 130, stderr: expect.stringContaining('goes on') as unknown })
-}, 60_000)
+}, 600_000)
 
 test('logs of pods that do not stream come by a diagnostic request', async () => {
   const name = unique('logs')
   await apply(name, configMap(name, '1'), '--wait')
   expect(await cli.fails(3, 'logs', `${name}@edge-17`)).toContain('no pod has such lines')
-}, 60_000)
+}, 600_000)
+
+test('agents remove --prune deletes the agent after it has removed its stacks', async () => {
+  const name = unique('pruned')
+  await apply(name, configMap(name, '1'), '--wait')
+  expect(await cli.ok('agents', 'remove', 'edge-17', '--prune', '--dry-run')).toMatch(
+    /^would delete agent edge-17; its \d+ stacks are removed/,
+  )
+  expect(await cli.ok('agents', 'remove', 'edge-17', '--prune', '--yes')).toMatch(/^agent edge-17 deleted; its \d+ stacks were removed\n$/)
+  expect(await isInCluster(name)).toBe(false)
+}, 300_000)

@@ -33,6 +33,8 @@ export async function startBrokerProgram(
       BROKKR__BROKER__PAK_HASH: given.keys.adminPakHash,
       BROKKR__BROKER__ENCRYPTION_KEY_FILE: given.keys.encryptionKeyFile,
       BROKKR__LOG__FORMAT: 'json',
+      // The inbox page of the demo receives webhooks on this machine; nothing wider is allowed.
+      BROKKR__BROKER__WEBHOOK_ALLOWED_CIDRS: '127.0.0.1/32',
       ...(given.pipelines === null
         ? {}
         : { BROKKR__BROKER__PIPELINES_URL: given.pipelines.url, BROKKR__BROKER__PIPELINES_KEY_FILE: given.pipelines.keyFile }),

@@ -64,3 +64,32 @@ export const buildPipeline = (secretName: string) => ({
     promotion: { manual: true, strategy: { stack: { mode: 'Marker', secretRef: { name: secretName } } } },
   },
 })
+
+/** Try: brokkr templates render greeting --stack hello --set text=Hi. */
+export const demoTemplate = {
+  name: 'greeting',
+  description: 'A ConfigMap with a greeting; part of the demo of brokkr up',
+  template_content: `apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ name | default(value="greeting") }}
+  namespace: default
+data:
+  text: {{ text | json_encode() }}
+`,
+  parameters_schema: JSON.stringify({
+    type: 'object',
+    required: ['text'],
+    properties: { name: { type: 'string' }, text: { type: 'string', description: 'What the greeting says' } },
+    additionalProperties: false,
+  }),
+} as const
+
+export const demoWorkOrder = `apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: brokkr-demo-work-order
+  namespace: default
+data:
+  text: Written once by the work order of brokkr up
+`

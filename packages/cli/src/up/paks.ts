@@ -36,6 +36,12 @@ export async function readOrGenerate(path: string, make: () => Promise<string>):
   const found = await readFile(path, 'utf8').catch(() => null)
   if (found !== null && found.trim() !== '') return found.trim()
   const text = await make()
+  await writeSecretFile(path, text)
+  return text
+}
+
+/** Replaces the content; never through a link. */
+export async function writeSecretFile(path: string, text: string): Promise<void> {
   const file = await open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW, 0o600)
   try {
     await file.writeFile(`${text}\n`)
@@ -43,5 +49,4 @@ export async function readOrGenerate(path: string, make: () => Promise<string>):
   } finally {
     await file.close()
   }
-  return text
 }

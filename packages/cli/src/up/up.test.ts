@@ -2,12 +2,15 @@
 // long: starts and kills the whole product
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { isSameProcess } from '@brokkr/local/supervisor/process-table.ts'
 import { type RecordedProgram, readSupervisorState } from '@brokkr/local/supervisor/supervisor-state.ts'
 import { type ProgramProcess, startProgram } from '@brokkr/testing/program.ts'
+import { runSql } from '@brokkr/testing/run-sql.ts'
+import { emptyDatabase } from '@brokkr/testing/servers/postgres.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 
 const run = (args: string[], given: { folder?: string; env?: Record<string, string> } = {}): Promise<ProgramProcess> =>
   startProgram({
@@ -19,7 +22,7 @@ const run = (args: string[], given: { folder?: string; env?: Record<string, stri
   })
 const upArgs = ['up', '--foreground', '--plain', '--port', '0']
 const line = (program: ProgramProcess, pattern: RegExp) =>
-  waitFor(`output ${pattern}`, () => pattern.exec(program.text()), { limitMs: 60_000, onTimeout: () => program.text() })
+  waitFor(`output ${pattern}`, () => pattern.exec(program.text()), { limitMs: 300_000, onTimeout: () => program.text() })
 const brokerOf = async (program: ProgramProcess) => (await line(program, /✔ broker +(http:\/\/\S+)/))[1]!
 const recorded = (program: ProgramProcess): RecordedProgram[] => readSupervisorState(join(program.folder, '.brokkr'))
 const living = (programs: readonly RecordedProgram[]) =>
@@ -72,6 +75,7 @@ test('up starts again with its data after kill -9', async () => {
   expect((await post(url, 'kept')).status).toBe(201)
   const started = recorded(up)
   await up.kill('SIGKILL')
+  for (const { pid, startTime } of started) if (isSameProcess(pid, startTime)) process.kill(pid, 'SIGKILL')
   await waitFor('everything it started to end', () => living(started).length === 0)
 
   const again = await run([...upArgs, '--lite'], { folder: up.folder })
@@ -114,11 +118,40 @@ test('up returns when the broker is ready, and down --purge deletes all files', 
   expect((await up.exited).code).toBe(0)
   const url = await brokerOf(up)
   expect((await fetch(`${url}/readyz`)).status).toBe(200)
+  const started = recorded(up)
+  expect(living(started).toSorted()).toEqual(['broker', 'postgres'])
   const down = await run(['down', '--purge'], { folder: up.folder })
   expect((await down.exited).code).toBe(0)
   expect(down.text()).toContain('data are removed')
   await expect(fetch(`${url}/healthz`)).rejects.toThrow('fetch failed')
   expect(existsSync(join(up.folder, '.brokkr'))).toBe(false)
+  expect(living(started)).toEqual([])
+})
+
+test('up names the owner of a port that is taken', async () => {
+  const server = createServer()
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  const up = await run(['up', '--foreground', '--plain', '--lite', '--port', String(port)])
+  expect((await up.exited).code).toBe(1)
+  expect(up.text()).toContain(`port ${port} is in use`)
+  expect(up.text()).toContain(`by process ${process.pid}: `)
+  expect(up.text()).toContain(`brokkr up --port ${port + 1}`)
+})
+
+test('up --database-url uses that database, and down --purge leaves it alone', async () => {
+  const database = await emptyDatabase()
+  const up = await run([...upArgs, '--lite', '--database-url', database.url])
+  await brokerOf(up)
+  expect(recorded(up).map(({ name }) => name)).toEqual(['broker'])
+  const down = await run(['down', '--purge'], { folder: up.folder })
+  expect((await down.exited).code).toBe(0)
+  expect((await up.exited).code).toBe(0)
+  expect(existsSync(join(up.folder, '.brokkr'))).toBe(false)
+  expect(await runSql(database.url, `select count(*)::int as stacks from information_schema.tables where table_name = 'stacks'`)).toEqual([
+    { stacks: 1 },
+  ])
 })
 
 test.each([

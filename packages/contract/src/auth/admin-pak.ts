@@ -1,7 +1,7 @@
 // Verification of PAKs, admin PAKs, and sessions.
 import { z } from 'zod'
 import { endpoint } from '../endpoint.ts'
-import { AgentId, byId, GeneratorId, Timestamp, Uuid } from '../wire.ts'
+import { AgentId, byId, GeneratorId, StackId, Timestamp, Uuid } from '../wire.ts'
 
 export const verifyPak = endpoint({
   method: 'POST',
@@ -19,6 +19,33 @@ export const verifyPak = endpoint({
 /** Verbs of a scoped admin PAK. The broker's permission table maps each operation to a verb. */
 export const Verb = z.enum(['read', 'deploy', 'operate', 'approve', 'notify', 'admin'])
 export type Verb = z.output<typeof Verb>
+
+/** Whether a caller may use operations of one verb; `code` and `reason` are those of the refusal. */
+export const Access = z.object({
+  verb: Verb,
+  allowed: z.boolean(),
+  code: z.string().nullable(),
+  reason: z.string().nullable(),
+})
+export type Access = z.output<typeof Access>
+
+export const listAccess = endpoint({
+  method: 'GET',
+  path: '/api/v1/auth/access',
+  summary: 'List for every verb whether the caller may use it',
+  success: 200,
+  response: z.array(Access),
+})
+
+export const listStackAccess = endpoint({
+  method: 'GET',
+  path: '/api/v1/stacks/{id}/access',
+  summary: 'List for every verb whether the caller may use it on a stack',
+  params: byId(StackId),
+  success: 200,
+  response: z.array(Access),
+  errors: ['stack_not_found', 'stack_not_owned'],
+})
 
 export const AdminPak = z.object({
   id: Uuid,

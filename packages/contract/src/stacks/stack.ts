@@ -174,6 +174,7 @@ export const getStackStatus = endpoint({
   path: '/api/v1/stacks/{id}/status',
   summary: 'Read the status of a stack on each agent: last report, sequence number and age',
   params,
+  query: z.object(deletedQuery),
   success: 200,
   response: StackStatus,
   errors: ['stack_not_found', 'stack_not_owned'],

@@ -81,6 +81,28 @@ export const deleteTemplate = endpoint({
 export const RenderedTemplate = z.object({ yaml_content: z.string(), warnings: z.array(z.string()) })
 export type RenderedTemplate = z.output<typeof RenderedTemplate>
 
+/** `yaml_content` is null if no parameters were sent. */
+export const LintedTemplate = z.object({ yaml_content: z.string().nullable(), warnings: z.array(z.string()) })
+export type LintedTemplate = z.output<typeof LintedTemplate>
+
+export const lintTemplate = endpoint({
+  method: 'POST',
+  path: '/api/v1/templates/lint',
+  summary: 'Check the syntax and the schema of a template and, with parameters, what it renders to; nothing is stored',
+  body: z.object({ template_content: z.string(), parameters_schema: z.string(), parameters: z.unknown().optional() }),
+  bodyKind: 'exact',
+  success: 200,
+  response: LintedTemplate,
+  errors: [
+    'templates_not_accessible',
+    'invalid_template_syntax',
+    'invalid_parameters_schema',
+    'invalid_parameters',
+    'template_render_failed',
+    'invalid_deployment_object',
+  ],
+})
+
 export const instantiateTemplate = endpoint({
   method: 'POST',
   path: '/api/v1/stacks/{stack_id}/deployment-objects/from-template',

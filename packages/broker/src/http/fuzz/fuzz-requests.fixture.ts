@@ -267,6 +267,7 @@ const bodies = (world: FuzzWorld, random: Random, ids: Ids): Partial<Record<Endp
       nodes: [{ uid: id(), group: 'apps', kind: 'Deployment', namespace: 'default', name: name(), health: 'healthy' }],
       removed_uids: [id()],
     }),
+    lintTemplate: () => ({ template_content: 'a: {{ x }}', parameters_schema: '{}', parameters: { x: random.int(9) } }),
     createTemplate: () => ({ name: name(), template_content: 'a: 1', parameters_schema: '{}' }),
     updateTemplate: () => ({ template_content: 'a: 1', parameters_schema: '{}' }),
     instantiateTemplate: () => ({ template_id: ids.template, parameters: { kind: name() } }),

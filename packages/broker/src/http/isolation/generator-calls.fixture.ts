@@ -161,6 +161,7 @@ const bodyOf = (name: EndpointName, tenant: Tenant): unknown =>
       log_gaps: [{ agent_id: tenant.agentId, stack_id: tenant.stackId, since_ts: time, dropped_count: 1, reason: 'rate_limit' }],
     },
     reportInventory: { stack_id: tenant.stackId, rev: 1, full: true, nodes: [] },
+    lintTemplate: { template_content: 'a: 1', parameters_schema: '{}', parameters: {} },
     createTemplate: { name: unique('t'), template_content: 'a: 1', parameters_schema: '{}' },
     updateTemplate: { template_content: 'a: 1', parameters_schema: '{}' },
     instantiateTemplate: { template_id: tenant.templateId, parameters: {} },

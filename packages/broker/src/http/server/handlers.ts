@@ -38,6 +38,8 @@ import type { Handlers } from './handler.ts'
 
 export const handlers: Handlers<BrokerDeps> = {
   verifyPak: auth.verifyPak,
+  listAccess: auth.handleListAccess,
+  listStackAccess: auth.handleListStackAccess,
   listAgents: agents.handleListAgents,
   createAgent: agents.handleCreateAgent,
   searchAgent: agents.handleSearch,
@@ -129,6 +131,7 @@ export const handlers: Handlers<BrokerDeps> = {
   listTasks: operation.handleListTasks,
   listTemplates: templates.handleList,
   createTemplate: templates.handleCreate,
+  lintTemplate: templates.handleLint,
   getTemplate: templates.handleGet,
   updateTemplate: templates.handleUpdate,
   deleteTemplate: templates.handleDelete,

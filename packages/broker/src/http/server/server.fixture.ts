@@ -289,6 +289,7 @@ const bodies = (about: typeof present): Partial<Record<EndpointName, unknown>> =
   updateHealthStatus: { deployment_objects: [{ id: about.object, status: 'healthy', checked_at: time }] },
   reportInventory: { stack_id: about.stack, rev: 1, full: true, nodes: [] },
   createTemplate: { name: 't', template_content: 'a: 1', parameters_schema: '{}' },
+  lintTemplate: { template_content: 'a: 1', parameters_schema: '{}' },
   updateTemplate: { template_content: 'a: 1', parameters_schema: '{}' },
   instantiateTemplate: { template_id: ids.missing, parameters: {} },
   templatesAddLabel: 'env:prod',

@@ -44,7 +44,7 @@ export async function createPlan(
   const plan = await deps.sql.begin(async (sql) => {
     // The lock orders the plan among submissions and other plans of the stack.
     if ((await stacks.lockBounds(sql, { id: stack_id })) === null) throw new ApiError('stack_not_found', 'no such stack')
-    await requireRoom(sql, stack_id)
+    const replaced = await makeRoom(sql, { stackId: stack_id, actor })
     const { sequence_id: base_sequence_id } = await deploymentObjects.readHeadSequence(sql, { stack_id })
     const agentIds = (await plans.listTargets(sql, { stack_id })).map(({ agent_id }) => agent_id)
     const bound = {
@@ -61,7 +61,7 @@ export async function createPlan(
       actor,
       action: 'plan.created',
       resource: { type: 'stack', id: stack_id },
-      details: { plan_id: id, ...details },
+      details: { plan_id: id, ...details, ...(replaced === null ? {} : { replaced_plan_id: replaced }) },
     })
     return { ...row, agents_total: agentIds.length }
   })
@@ -93,10 +93,15 @@ async function readContent(
   return { text: seal.open(toManifestContext(object.id), object.yaml_sealed), isDeletionMarker: object.is_deletion_marker }
 }
 
-async function requireRoom(sql: Sql, stackId: string): Promise<void> {
-  const { open } = await plans.countOpen(sql, { stack_id: stackId })
-  if (open >= openPlansMax)
-    throw new ApiError('limit_exceeded', `the stack has ${open} open plans, at most ${openPlansMax} are allowed: wait until one expires`, {
-      details: { limit: openPlansMax },
-    })
+/** Ends the caller's own oldest open plan if the stack has no room for another one. Plans of other callers stay. */
+async function makeRoom(sql: Sql, { stackId: stack_id, actor }: { stackId: string; actor: Actor }): Promise<string | null> {
+  const { open } = await plans.countOpen(sql, { stack_id })
+  if (open < openPlansMax) return null
+  const ended = await plans.endOldest(sql, { stack_id, by_kind: actor.kind, by_id: actor.id })
+  if (ended !== null) return ended.id
+  throw new ApiError(
+    'limit_exceeded',
+    `the stack has ${open} open plans of other callers, at most ${openPlansMax} are allowed: wait until one expires`,
+    { details: { limit: openPlansMax } },
+  )
 }

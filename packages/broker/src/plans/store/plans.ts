@@ -43,6 +43,18 @@ export const countOpen = one(
   (p: Slots<{ stack_id: string }>) => `select count(*) as open from plans where stack_id = ${p.stack_id}::uuid and expires_at > now()`,
 )
 
+/** The oldest open plan of this caller expires now; null if it has none. */
+export const endOldest = maybe(
+  'plans.endOldest',
+  z.object({ id: z.string() }),
+  (p: Slots<{ stack_id: string; by_kind: string; by_id: string | null }>) => `
+  update plans set expires_at = now() where id = (
+    select id from plans where stack_id = ${p.stack_id}::uuid and expires_at > now()
+      and by_kind = ${p.by_kind} and by_id is not distinct from ${p.by_id}::uuid
+    order by created_at, id limit 1)
+  returning id`,
+)
+
 const Found = Row.extend({ generator_id: z.string(), is_expired: z.boolean() })
 /** With the owner of its stack. */
 export const get = maybe(

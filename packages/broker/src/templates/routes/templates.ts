@@ -10,6 +10,7 @@ import type { Handler } from '../../http/server/handler.ts'
 import { UnsealFailed } from '../../seal.ts'
 import { createTemplate, deleteTemplate, toTemplate, updateTemplate } from '../actions/create-template.ts'
 import { instantiateTemplate, renderTemplate } from '../actions/instantiate-template.ts'
+import { lintTemplate } from '../actions/lint-template.ts'
 import { toTemplateContext } from '../rules/sealed-template.ts'
 import * as stackTemplates from '../store/stack-templates.ts'
 
@@ -35,6 +36,15 @@ export const handleCreate: Handler<'createTemplate', BrokerDeps> = (deps, reques
   const generatorId = request.principal.kind === 'generator' ? request.principal.id : null
   return createTemplate(deps, { name, description, content, schema, generatorId, actor: toActor(request) })
 }
+
+export const handleLint: Handler<'lintTemplate', BrokerDeps> = (deps, { body }) =>
+  lintTemplate(deps, {
+    content: body.template_content,
+    schema: body.parameters_schema,
+    parameters: body.parameters,
+    validation: deps.config.broker.manifest_validation,
+    outputBytesMax: deps.config.limits.object_body_bytes,
+  })
 
 export const handleGet: Handler<'getTemplate', BrokerDeps> = async (deps, request) => {
   const row = request.found as stackTemplates.TemplateRow

@@ -1,13 +1,14 @@
-// brokkr access create | rotate | revoke | whoami | revoke-invite.
-import type { Client } from '@brokkr/client'
-import { type AdminPak, Verb } from '@brokkr/contract/auth/admin-pak.ts'
+// brokkr access create | rotate | revoke | whoami | can-i | revoke-invite.
+import { ApiError, type Client } from '@brokkr/client'
+import { type Access, type AdminPak, Verb } from '@brokkr/contract/auth/admin-pak.ts'
 import { change, confirm, giveSecret, requireNewFile } from '../../changes.ts'
 import type { Cli } from '../../cli.ts'
 import type { ChangeOptions, Form } from '../../command.ts'
 import { parseDuration } from '../../duration.ts'
-import { failNotFound } from '../../names.ts'
+import { failNotFound, requireStack } from '../../names.ts'
 import { CliError, exitCodes } from '../../output.ts'
 import { show } from '../../show.ts'
+import { suggest } from '../../suggest.ts'
 
 interface CreateOptions extends ChangeOptions {
   readonly scope?: string
@@ -32,14 +33,7 @@ export async function createPak(cli: Cli, [name = '']: readonly string[], option
 }
 
 function parseScope(text: string): Verb[] {
-  return text.split(',').map((word) => {
-    const verb = Verb.safeParse(word.trim())
-    if (verb.success) return verb.data
-    throw new CliError(`--scope: ${JSON.stringify(word)} is not a verb`, {
-      next: `verbs: ${Verb.options.join(', ')}`,
-      exitCode: exitCodes.usage,
-    })
-  })
+  return text.split(',').map((word) => parseVerb(word.trim()))
 }
 
 export async function rotatePak(cli: Cli, [name = '']: readonly string[], options: ChangeOptions & { out?: string }): Promise<void> {
@@ -87,6 +81,43 @@ export async function whoAmI(cli: Cli, _args: readonly string[], options: { outp
       ? `generator ${generator}`
       : `agent ${agent ?? '-'}`
   show(options.output, { value: owner, names: [generator ?? agent ?? 'admin'], lines: () => [who] })
+}
+
+/** `can-i shop approve`, or `can-i approve` for stacks in general. Exits with 4 if it is not allowed. */
+export async function canI(cli: Cli, args: readonly string[], options: { output: Form }): Promise<void> {
+  const [stack, verb] = args.length > 1 ? [args[0]!, parseVerb(args[1]!)] : [null, parseVerb(args[0] ?? '')]
+  const access = await readAccess(await cli.client(), stack, verb)
+  const subject = stack === null ? verb : `${verb} on ${stack}`
+  show(options.output, {
+    value: access,
+    names: [access.allowed ? 'yes' : 'no'],
+    lines: () => [access.allowed ? `yes: this PAK may ${subject}` : `no: ${access.reason} (${access.code})`],
+  })
+  if (!access.allowed) process.exitCode = exitCodes.notAllowed
+}
+
+async function readAccess(client: Client, stack: string | null, verb: Verb): Promise<Access> {
+  try {
+    const rights =
+      stack === null
+        ? await client.listAccess({})
+        : await client.listStackAccess({ params: { id: (await requireStack(client, stack)).id } })
+    return rights.find((one) => one.verb === verb)!
+  } catch (error) {
+    // A stack that the caller may not even read.
+    if (!(error instanceof ApiError) || error.status !== 403) throw error
+    return { verb, allowed: false, code: error.code, reason: error.message }
+  }
+}
+
+const parseVerb = (text: string): Verb => {
+  const verb = Verb.safeParse(text)
+  if (verb.success) return verb.data
+  const similar = suggest(text, Verb.options)
+  throw new CliError(`${JSON.stringify(text)} is not a verb`, {
+    next: similar === null ? `verbs: ${Verb.options.join(', ')}` : `did you mean ${similar}? Verbs: ${Verb.options.join(', ')}`,
+    exitCode: exitCodes.usage,
+  })
 }
 
 export async function revokeInvite(cli: Cli, [id = '']: readonly string[], options: ChangeOptions): Promise<void> {

@@ -1,9 +1,11 @@
 // brokkr agents create | label | pause | resume | drain | rotate | remove | approve-prune.
 import type { Client } from '@brokkr/client'
 import type { Agent } from '@brokkr/contract/agents/agent.ts'
+import type { Stack } from '@brokkr/contract/stacks/stack.ts'
 import { change, confirm, giveSecret, requireNewFile } from '../../changes.ts'
 import type { Cli } from '../../cli.ts'
 import type { ChangeOptions } from '../../command.ts'
+import { parseDuration } from '../../duration.ts'
 import { requireAgent, requireGenerator, requireStack } from '../../names.ts'
 import { CliError, exitCodes } from '../../output.ts'
 import { show } from '../../show.ts'
@@ -99,21 +101,50 @@ export async function rotateAgent(cli: Cli, [name = '']: readonly string[], opti
   if (done !== null) await giveSecret(options, { what: `the PAK of agent ${name} was replaced`, text: done.pak ?? '', value: done })
 }
 
-export async function removeAgent(cli: Cli, [name = '']: readonly string[], options: ChangeOptions): Promise<void> {
+/** With --prune the agent first removes what it deployed; without it, its objects stay in the cluster. */
+export async function removeAgent(cli: Cli, [name = '']: readonly string[], options: ChangeOptions & { prune?: boolean }): Promise<void> {
+  parseDuration(options.timeout ?? '5m', '--timeout')
   const client = await cli.client()
   const { id } = await requireAgent(client, name)
   const stacks = await client.getAssociatedStacks({ params: { id } })
-  await confirm(options, name, [`deletes agent ${name} and its PAK; its ${stacks.length} stacks stay in the cluster`])
-  const done = await change(options, `delete agent ${name}; its ${stacks.length} stacks stay in the cluster`, async () => {
+  const fate = options.prune === true ? 'are removed from the cluster first' : 'stay in the cluster'
+  await confirm(options, name, [`deletes agent ${name} and its PAK; its ${stacks.length} stacks ${fate}`])
+  const done = await change(options, `delete agent ${name}; its ${stacks.length} stacks ${fate}`, async () => {
+    if (options.prune === true) await emptyAgent(cli, client, { id, name, stacks, timeout: options.timeout ?? '5m' })
     await client.deleteAgent({ params: { id } })
     return { id, name, deleted: true }
   })
-  if (done !== null)
-    show(options.output, {
-      value: done,
-      names: [name],
-      lines: () => [`agent ${name} deleted; its ${stacks.length} stacks stay in the cluster`],
-    })
+  if (done === null) return
+  const rest = options.prune === true ? 'were removed' : 'stay in the cluster'
+  show(options.output, { value: done, names: [name], lines: () => [`agent ${name} deleted; its ${stacks.length} stacks ${rest}`] })
+}
+
+/** Ends all registrations of the agent, which takes every stack away from it, and waits until it has removed them. */
+async function emptyAgent(
+  cli: Cli,
+  client: Client,
+  given: { readonly id: string; readonly name: string; readonly stacks: readonly Stack[]; readonly timeout: string },
+): Promise<void> {
+  const params = { id: given.id }
+  for (const { id } of await client.listAgentRegistrations({ params }))
+    await client.deregisterAgent({ params: { id }, body: { agent_id: given.id } })
+  let open = given.stacks
+  await waitUntil(cli, client, {
+    what: `the removal of the stacks of ${given.name}`,
+    next: `brokkr describe agent ${given.name}, then the same command again`,
+    scope: [`agent:${given.id}`],
+    timeout: given.timeout,
+    check: async () => {
+      const statuses = await Promise.all(open.map(({ id }) => client.getStackStatus({ params: { id }, query: { include_deleted: true } })))
+      open = open.filter((_, at) => statuses[at]!.agents.some((one) => one.agent_id === given.id && one.phase !== 'removed'))
+      return open.length === 0
+        ? null
+        : `${open.length} stacks: ${open
+            .slice(0, 5)
+            .map((one) => one.name)
+            .join(', ')}`
+    },
+  })
 }
 
 interface ApproveOptions extends ChangeOptions {

@@ -125,11 +125,17 @@ export const agentCommands: readonly CommandSpec[] = [
   },
   {
     path: 'agents remove',
-    summary: 'Delete an agent and its PAK; what it deployed stays in its cluster.',
+    summary: 'Delete an agent and its PAK; what it deployed stays in its cluster, unless --prune is given.',
     args: [agent],
-    options: [yesOption, dryRunOption, outputOption],
-    examples: ['agents remove edge-17', 'agents remove edge-17 --yes', 'agents remove edge-17 --dry-run'],
-    exits: changing,
+    options: [
+      { flags: '--prune', text: 'first let the agent remove what it deployed, and wait for that' },
+      yesOption,
+      dryRunOption,
+      outputOption,
+      waitOptions[1]!,
+    ],
+    examples: ['agents remove edge-17', 'agents remove edge-17 --prune --timeout 10m', 'agents remove edge-17 --dry-run'],
+    exits: ['timedOut', 'interrupted', ...changing],
     load: async () => (await import('./manage.ts')).removeAgent,
   },
   {
@@ -248,6 +254,18 @@ export const accessCommands: readonly CommandSpec[] = [
     examples: ['access revoke-invite 01a2b3c4', 'access revoke-invite 01a2b3c4 --dry-run', 'access revoke-invite 01a2b3c4 -o json'],
     exits: changing,
     load: async () => (await import('../access/manage.ts')).revokeInvite,
+  },
+  {
+    path: 'access can-i',
+    summary: 'Say whether the PAK in use may do something, on one stack or in general, and why not.',
+    args: [
+      { name: 'stack', completes: 'stack' },
+      { name: 'verb', isOptional: true },
+    ],
+    options: [outputOption],
+    examples: ['access can-i shop approve', 'access can-i deploy --pak-file ci.pak', 'access can-i shop operate -o json'],
+    exits: named,
+    load: async () => (await import('../access/manage.ts')).canI,
   },
   {
     path: 'access whoami',

@@ -21,13 +21,16 @@ export async function join(cli: Cli, _args: readonly string[], options: JoinOpti
   const kubeconfig = await openKubeconfig(cli, options)
   const client = await cli.client()
   await requireFreeName(client, options.name)
+  const askedMs = Date.now()
   const invite = await change(options, `create an invite for ${options.name} and install an agent in ${kubeconfig.server}`, () =>
     createInvite(cli, options.name, { ...options, uses: '1' }),
   )
   if (invite === null) return
   try {
     const objects = await readManifest(client, invite)
-    await install(kubeconfig.config, objects)
+    await install(kubeconfig.config, objects, (clusterMs) =>
+      requireSameClock({ clusterMs, brokerMs: Date.parse(invite.created_at), askedMs }),
+    )
     print(`${options.name}: ${objects.length} objects installed in ${kubeconfig.server}`)
   } catch (error) {
     // Nothing can join with it any more.
@@ -70,11 +73,20 @@ async function readManifest(client: Client, invite: Invite): Promise<KubeObject[
   return parseManifest(text).map(({ object }) => object as unknown as KubeObject)
 }
 
-async function install(config: Parameters<typeof openKube>[0], objects: readonly KubeObject[]): Promise<void> {
+/** `checkClock` gets the time of the API server before anything but the first object is installed. */
+async function install(
+  config: Parameters<typeof openKube>[0],
+  objects: readonly KubeObject[],
+  checkClock: (clusterMs: number) => void,
+): Promise<void> {
   const kube = openKube(config, { userAgent: 'brokkr-cli' })
   try {
-    for (const object of objects) await kube.apply(object, { fieldManager, force: true })
+    for (const [at, object] of objects.entries()) {
+      const { serverTimeMs } = await kube.apply(object, { fieldManager, force: true })
+      if (at === 0 && serverTimeMs !== undefined) checkClock(serverTimeMs)
+    }
   } catch (error) {
+    if (error instanceof CliError) throw error
     if (error instanceof KubeError)
       throw new CliError('the cluster refused the installation', {
         where: error.message,
@@ -92,6 +104,23 @@ async function install(config: Parameters<typeof openKube>[0], objects: readonly
   }
 }
 
+const skewMsMax = 60_000
+
+/** The broker refuses an agent whose clock differs by more than a minute. The broker's time is that of the invite, plus what passed since. */
+export function requireSameClock(
+  { clusterMs, brokerMs, askedMs }: { clusterMs: number; brokerMs: number; askedMs: number },
+  nowMs = Date.now(),
+): void {
+  const skewMs = clusterMs - (brokerMs + (nowMs - askedMs))
+  if (Math.abs(skewMs) <= skewMsMax + (nowMs - askedMs)) return
+  const seconds = Math.round(Math.abs(skewMs) / 1000)
+  throw new CliError(`the clock of the cluster is ${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} that of the broker`, {
+    where: 'an agent whose clock differs by more than 60 s is refused (clock_skew)',
+    next: 'correct the time of the nodes or of the broker, then run brokkr join again',
+    exitCode: exitCodes.refused,
+  })
+}
+
 async function waitForAgent(cli: Cli, client: Client, invite: Invite, options: JoinOptions): Promise<void> {
   await waitUntil(cli, client, {
     what: `the start of ${options.name}`,
@@ -99,8 +128,9 @@ async function waitForAgent(cli: Cli, client: Client, invite: Invite, options: J
     scope: ['kind:agent'],
     timeout: options.timeout ?? '5m',
     check: async () => {
-      const { agents } = await client.getAgentInvite({ params: { id: invite.id } })
+      const { agents, revoked_at, expires_at } = await client.getAgentInvite({ params: { id: invite.id } })
       const [id] = agents
+      if (id === undefined && (revoked_at !== null || Date.parse(expires_at) < Date.now())) throw inviteEnded(options, revoked_at !== null)
       if (id === undefined) return 'the pod of the agent to start and to join'
       const agent = await client.getAgent({ params: { id } })
       return agent.connection_state === 'connected' ? null : 'the connection of the agent'
@@ -108,3 +138,10 @@ async function waitForAgent(cli: Cli, client: Client, invite: Invite, options: J
   })
   print(`${options.name} is connected`)
 }
+
+const inviteEnded = ({ name, valid }: JoinOptions, isRevoked: boolean): CliError =>
+  new CliError(`${name} did not join: its join token ${isRevoked ? 'was revoked' : `expired after ${valid}`}`, {
+    where: 'no agent can join with it any more',
+    next: `brokkr join --name ${name} --valid 24h, which replaces the token in the cluster`,
+    exitCode: exitCodes.refused,
+  })

@@ -111,8 +111,9 @@ export async function deleteStack(cli: Cli, [name = '']: readonly string[], opti
     scope: [`stack:${id}`],
     timeout: options.timeout ?? '5m',
     check: async () => {
-      const open =
-        (await client.getStackStatus({ params: { id } }).catch(() => null))?.agents.filter(({ phase }) => phase !== 'removed') ?? []
+      const open = (await client.getStackStatus({ params: { id }, query: { include_deleted: true } })).agents.filter(
+        ({ phase }) => phase !== 'removed',
+      )
       return open.length === 0
         ? null
         : `${open.length} agents: ${open

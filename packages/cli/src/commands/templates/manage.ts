@@ -1,14 +1,12 @@
 // brokkr templates publish | versions | apply | delete.
-import { readFile, stat } from 'node:fs/promises'
 import { change, confirm } from '../../changes.ts'
 import type { Cli } from '../../cli.ts'
 import type { ChangeOptions, Form } from '../../command.ts'
 import { listTemplateVersions, requireStack, requireTemplate } from '../../names.ts'
-import { age, CliError, exitCodes } from '../../output.ts'
+import { age } from '../../output.ts'
 import { show } from '../../show.ts'
 import { waitForStack } from '../../wait.ts'
-
-const fileBytesMax = 1024 * 1024
+import { type ParameterOptions, readParameters, readSchema, readText } from './parameters.ts'
 
 interface PublishOptions extends ChangeOptions {
   readonly file: string
@@ -19,7 +17,7 @@ interface PublishOptions extends ChangeOptions {
 /** The broker checks the syntax and the schema; an existing name gets its next version. */
 export async function publishTemplate(cli: Cli, [name = '']: readonly string[], options: PublishOptions): Promise<void> {
   const template_content = await readText(options.file)
-  const parameters_schema = options.schema === undefined ? '{"type":"object"}' : await readText(options.schema)
+  const parameters_schema = await readSchema(options.schema)
   const client = await cli.client()
   const body = {
     name,
@@ -46,18 +44,13 @@ export async function templateVersions(cli: Cli, [name = '']: readonly string[],
   })
 }
 
-interface ApplyOptions extends ChangeOptions {
+interface ApplyOptions extends ChangeOptions, ParameterOptions {
   readonly stack: string
-  readonly set: readonly string[]
-  readonly parameters?: string
 }
 
 /** Renders the template with parameters and submits the result as the next content of a stack. */
 export async function applyTemplate(cli: Cli, [name = '']: readonly string[], options: ApplyOptions): Promise<void> {
-  const parameters = {
-    ...(options.parameters === undefined ? {} : parseParameters(await readText(options.parameters), options.parameters)),
-    ...Object.fromEntries(options.set.map(parseSetting)),
-  }
+  const parameters = await readParameters(options)
   const client = await cli.client()
   const [template, stack] = await Promise.all([requireTemplate(client, name), requireStack(client, options.stack)])
   const label = `${template.name}:${template.version}`
@@ -81,44 +74,4 @@ export async function deleteTemplate(cli: Cli, [name = '']: readonly string[], o
     return { id: template.id, name: label, deleted: true }
   })
   if (done !== null) show(options.output, { value: done, names: [label], lines: () => [`template ${label} deleted`] })
-}
-
-/** `replicas=3` is a number, `name="3"` and `name=web` are texts. */
-export function parseSetting(text: string): [string, unknown] {
-  const at = text.indexOf('=')
-  if (at < 1) throw new CliError(`--set ${text} has no value`, { next: '--set NAME=VALUE', exitCode: exitCodes.usage })
-  const value = text.slice(at + 1)
-  try {
-    return [text.slice(0, at), JSON.parse(value) as unknown]
-  } catch {
-    return [text.slice(0, at), value]
-  }
-}
-
-function parseParameters(text: string, file: string): Record<string, unknown> {
-  try {
-    const value = JSON.parse(text) as unknown
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
-  } catch {
-    // Reported below.
-  }
-  throw new CliError('the parameters are not a JSON object', {
-    where: file,
-    next: 'give a file such as {"replicas": 3}',
-    exitCode: exitCodes.usage,
-  })
-}
-
-async function readText(file: string): Promise<string> {
-  const fail = (cause: unknown): never => {
-    throw new CliError('the file cannot be read', {
-      where: file,
-      next: 'name a text file of at most 1 MiB',
-      exitCode: exitCodes.usage,
-      cause,
-    })
-  }
-  const { size } = await stat(file).catch(fail)
-  if (size > fileBytesMax) fail(new Error(`it has ${size} bytes`))
-  return readFile(file, 'utf8').catch(fail)
 }

@@ -7,7 +7,7 @@ import type { Cli } from '../../cli.ts'
 import type { ChangeOptions, Form } from '../../command.ts'
 import { requireAgent } from '../../names.ts'
 import { CliError, exitCodes, print, printError } from '../../output.ts'
-import { show } from '../../show.ts'
+import { show, showLine } from '../../show.ts'
 import { stripControls } from '../../table.ts'
 import { waitUntil } from '../../wait.ts'
 import { readManifests } from '../stacks/read-manifests.ts'
@@ -69,17 +69,40 @@ async function waitForOrder(cli: Cli, client: Client, id: WorkOrder['id'], { tim
     timeout,
     check: async () => {
       const order = await client.getWorkOrder({ params: { id } })
-      if (order.status === 'FAILED')
-        throw new CliError(`work order ${id} failed`, {
-          next: `brokkr work-orders output ${id}`,
-          exitCode: exitCodes.unhealthy,
-          cause: new Error(order.last_error ?? 'no message'),
-        })
+      if (order.status === 'FAILED') throw orderFailed(order)
       return order.status === 'COMPLETED' ? null : `${order.status}, attempt ${order.attempt}`
     },
   })
   printError(`work order ${id} completed`)
 }
+
+/** One line per state. A work order that has ended before is printed once. */
+export async function watchWorkOrder(cli: Cli, [text = '']: readonly string[], options: { output: Form; timeout: string }): Promise<void> {
+  const client = await cli.client()
+  const id = await requireOrderId(client, text)
+  let shown = ''
+  await waitUntil(cli, client, {
+    what: `work order ${id}`,
+    next: `brokkr work-orders output ${id}`,
+    scope: [`work_order:${id}`],
+    timeout: options.timeout,
+    check: async () => {
+      const order = await client.getWorkOrder({ params: { id } })
+      const state = `${order.status}, attempt ${order.attempt}`
+      if (state !== shown) showLine(options.output, { value: order, names: [id], lines: () => [`${id}  ${state}`] })
+      shown = state
+      if (order.status === 'FAILED') throw orderFailed(order)
+      return order.status === 'COMPLETED' ? null : state
+    },
+  })
+}
+
+const orderFailed = ({ id, last_error }: Pick<WorkOrder, 'id' | 'last_error'>): CliError =>
+  new CliError(`work order ${id} failed`, {
+    next: `brokkr work-orders output ${id}`,
+    exitCode: exitCodes.unhealthy,
+    cause: new Error(last_error ?? 'no message'),
+  })
 
 const followMs = 1000
 

@@ -1,10 +1,12 @@
 // Commands of work orders, webhooks and templates.
 import {
+  broker,
   type CommandSpec,
   changing,
   dryRunOption,
   labelOption,
   named,
+  type OptionSpec,
   outOption,
   outputOption,
   waitOptions,
@@ -15,6 +17,11 @@ import { describeCommand, listCommand } from '../get/table.ts'
 const order = { name: 'id', completes: 'work-order' } as const
 const webhook = { name: 'webhook', completes: 'webhook' } as const
 const template = { name: 'template', completes: 'template' } as const
+const stackOption: OptionSpec = { flags: '--stack <name>', text: 'the stack', isRequired: true, completes: 'stack' }
+const parameterOptions: readonly OptionSpec[] = [
+  { flags: '--set <name=value>', text: 'parameter; JSON or text; may be repeated', isRepeated: true },
+  { flags: '--parameters <file>', text: 'JSON file with parameters', completes: 'file' },
+]
 
 export const workOrderCommands: readonly CommandSpec[] = [
   listCommand('work-orders'),
@@ -57,6 +64,15 @@ export const workOrderCommands: readonly CommandSpec[] = [
     examples: ['work-orders cancel 01a2b3c4', 'work-orders cancel 01a2b3c4 --yes', 'work-orders cancel 01a2b3c4 --dry-run'],
     exits: changing,
     load: async () => (await import('./manage.ts')).cancelWorkOrder,
+  },
+  {
+    path: 'work-orders watch',
+    summary: 'Print each state of a work order until it has ended; exits with 6 if it failed.',
+    args: [order],
+    options: [waitOptions[1]!, outputOption],
+    examples: ['work-orders watch 01a2b3c4', 'work-orders watch 01a2b3c4 --timeout 1h', 'work-orders watch 01a2b3c4 -o json'],
+    exits: ['unhealthy', 'timedOut', 'interrupted', ...named],
+    load: async () => (await import('./manage.ts')).watchWorkOrder,
   },
   {
     path: 'work-orders output',
@@ -190,6 +206,36 @@ export const templateCommands: readonly CommandSpec[] = [
     load: async () => (await import('../templates/manage.ts')).publishTemplate,
   },
   {
+    path: 'templates lint',
+    summary: 'Check syntax and schema of a template and, with parameters, what it renders to; nothing is stored.',
+    options: [
+      { flags: '-f, --file <file>', text: 'content of the template', isRequired: true, completes: 'file' },
+      { flags: '--schema <file>', text: 'JSON Schema of its parameters', completes: 'file' },
+      ...parameterOptions,
+      outputOption,
+    ],
+    examples: [
+      'templates lint -f web.yaml.tera',
+      'templates lint -f web.yaml.tera --schema web.schema.json --set name=shop',
+      'templates lint -f web.yaml.tera --parameters shop.json -o json',
+    ],
+    exits: broker,
+    load: async () => (await import('../templates/check.ts')).lintTemplate,
+  },
+  {
+    path: 'templates render',
+    summary: 'Print what a template renders to for a stack; nothing is submitted.',
+    args: [template],
+    options: [stackOption, ...parameterOptions, outputOption],
+    examples: [
+      'templates render web --stack shop --set replicas=3',
+      'templates render web:2 --stack shop --parameters shop.json > shop.yaml',
+      'templates render web --stack shop --set name=shop -o json',
+    ],
+    exits: named,
+    load: async () => (await import('../templates/check.ts')).renderTemplate,
+  },
+  {
     path: 'templates versions',
     summary: 'List the versions of a template, newest first.',
     args: [template],
@@ -202,14 +248,7 @@ export const templateCommands: readonly CommandSpec[] = [
     path: 'templates apply',
     summary: 'Render a template with parameters and submit the result to a stack.',
     args: [template],
-    options: [
-      { flags: '--stack <name>', text: 'the stack', isRequired: true, completes: 'stack' },
-      { flags: '--set <name=value>', text: 'parameter; JSON or text; may be repeated', isRepeated: true },
-      { flags: '--parameters <file>', text: 'JSON file with parameters', completes: 'file' },
-      dryRunOption,
-      outputOption,
-      ...waitOptions,
-    ],
+    options: [stackOption, ...parameterOptions, dryRunOption, outputOption, ...waitOptions],
     examples: [
       'templates apply web --stack shop --set replicas=3',
       'templates apply web:2 --stack shop --parameters shop.json',
