@@ -4,6 +4,7 @@ import { isCidr } from '@brokkr/runtime/http-client/address.ts'
 import { z } from 'zod'
 
 const interval = seconds.min(0.01)
+const network = z.string().refine(isCidr, 'must be a network such as 10.0.0.0/8')
 
 export const operationsTable = {
   work_order_types: setting(z.array(z.enum(['build', 'custom', 'flow'])), ['build', 'custom', 'flow'], {
@@ -24,7 +25,11 @@ export const operationsTable = {
     description: 'Delivers webhooks that the broker leaves to agents, for receivers in private networks.',
   }),
   webhook_interval: setting(interval, 10, { description: 'Interval between two reads of pending webhook deliveries.' }),
-  webhook_denied_cidrs: setting(z.array(z.string().refine(isCidr, 'must be a network such as 10.0.0.0/8')), [], {
+  webhook_allowed_cidrs: setting(z.array(network), [], {
+    description:
+      'Networks that webhook deliveries may reach although they are refused by default: loopback, link-local and metadata addresses. The API server and denied networks stay refused.',
+  }),
+  webhook_denied_cidrs: setting(z.array(network), [], {
     description: 'Networks that webhook deliveries must not reach. The API server is always denied.',
   }),
   kube_events: setting(z.boolean(), true, { description: 'Sends Kubernetes events about members of stacks as telemetry.', hot: true }),

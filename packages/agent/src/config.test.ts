@@ -55,6 +55,7 @@ test('the defaults equal those of the documentation', async () => {
     'agent.plans_interval': 10,
     'agent.webhook_delivery': true,
     'agent.webhook_interval': 10,
+    'agent.webhook_allowed_cidrs': [],
     'agent.webhook_denied_cidrs': [],
     'agent.kube_events': true,
     'agent.pod_logs': true,

@@ -1,11 +1,14 @@
 // A whole agent between a real broker and a real API server: away for long, with the API server away, and with something to hide.
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { gunzipSync } from 'node:zlib'
 import { loadKubeconfig, openKube } from '@brokkr/kube'
+import { unique } from '@brokkr/testing/broker.ts'
 import { runSql } from '@brokkr/testing/run-sql.ts'
 import { type AuditedCluster, auditedCluster } from '@brokkr/testing/servers/audited-cluster.ts'
 import { size } from '@brokkr/testing/sizes.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
-import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { collectDiagnostics } from '../diagnostics/collect.ts'
 import { type LiveWorld, liveWorld } from '../test-parts/live-world.ts'
 
@@ -16,7 +19,12 @@ beforeAll(async () => {
   return () => at.stop()
 }, 180_000)
 beforeEach(async () => {
-  world = await liveWorld(at, { BROKKR__LOG__LEVEL: 'trace', BROKKR__AGENT__DEPLOYMENT_HEALTH_INTERVAL: '1' })
+  world = await liveWorld(at, {
+    BROKKR__LOG__LEVEL: 'trace',
+    BROKKR__AGENT__DEPLOYMENT_HEALTH_INTERVAL: '1',
+    BROKKR__AGENT__WEBHOOK_INTERVAL: '0.5',
+    BROKKR__AGENT__WEBHOOK_ALLOWED_CIDRS: '127.0.0.2/32',
+  })
 }, 120_000)
 afterEach(() => world.stop())
 
@@ -48,6 +56,43 @@ test('[A7] a stack deleted while the agent was offline is removed and confirmed 
   expect(deleted.map(({ name }) => name)).toEqual([gone?.name])
   await soon('the confirmation', async () => (await events('DELETED')).length === 1)
   expect(await world.read(kept?.name ?? '')).not.toBeNull()
+}, 240_000)
+
+/** Accepts connections and reads requests, and never answers. */
+async function startHungReceiver() {
+  const sockets = new Map<string, Socket>()
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined)
+    socket.once('data', (data) => void sockets.set(/^POST (\S+)/.exec(data.toString())?.[1] ?? '', socket))
+  })
+  server.listen(0, '127.0.0.2')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    for (const socket of sockets.values()) socket.destroy()
+    server.close()
+  })
+  return { url: `http://127.0.0.2:${(server.address() as AddressInfo).port}`, sockets }
+}
+
+test('[A44] a hung webhook receiver does not delay reconciliation, and its delivery ends with the time limit', async () => {
+  const { url, sockets } = await startHungReceiver()
+  const subscribe = async (path: string, timeout_seconds: number) => {
+    const body = { name: unique('hung'), url: url + path, event_types: ['stack.created'], target_labels: [world.label] }
+    const { id } = await world.broker.admin.createWebhook({ body: { ...body, timeout_seconds, max_retries: 2 } })
+    return async () => (await world.broker.admin.listDeliveries({ params: { id } }))[0]
+  }
+  const readLong = await subscribe('/long', 300)
+  const readShort = await subscribe('/short', 1)
+  await world.stack()
+  await soon('both deliveries', async () => sockets.has('/long') && sockets.has('/short'))
+  // Failed, tried again, and failed for good, while the other one hangs.
+  await soon('the end of the short delivery', async () => (await readShort())?.status === 'dead')
+  expect(await readShort()).toMatchObject({ attempts: 2, last_error: expect.stringMatching(/time|within/i) })
+  const [deployed] = await world.deploy(1, 'meanwhile')
+  await world.submit(deployed?.id as never, world.configMap('meanwhile-0', { n: 'changed' }))
+  await world.reported(deployed?.id as never, 'applied', 2)
+  expect((await world.read('meanwhile-0'))?.data).toEqual({ n: 'changed' })
+  expect([sockets.get('/long')?.destroyed, (await readLong())?.status]).toEqual([false, 'acquired'])
 }, 240_000)
 
 test('[A28] an unreachable API server shows in readiness and causes no failure events', async () => {

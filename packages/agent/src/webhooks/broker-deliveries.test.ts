@@ -47,7 +47,9 @@ async function createDelivery(url: string) {
     const outbound = createOutbound({}, { allow: allow ?? {}, schemes: ['https:', 'http:'] })
     closeAfter(() => outbound.close())
     const deps = { client: agent.client, agentId: agent.agent.id, outbound, check: () => undefined, clock, log, everyMs: 1_000 }
-    await deliveriesLoop(deps).run(AbortSignal.timeout(60_000))
+    const loop = deliveriesLoop(deps)
+    await loop.run(AbortSignal.timeout(60_000))
+    await loop.whenIdle()
     return (await list())[0]!
   }
   return { deliver }

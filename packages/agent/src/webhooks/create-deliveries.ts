@@ -13,7 +13,8 @@ export function createDeliveries({ kube, clock, log, agentId, broker, lifecycle 
   const apiServer = new URL(kube.server).hostname.replace(/^\[|\]$/g, '')
   const apiServerCidrs = isIP(apiServer) === 4 ? [`${apiServer}/32`] : isIP(apiServer) === 6 ? [`${apiServer}/128`] : []
   // Agents deliver webhooks because receivers are in private networks.
-  const allow = { ...allowPrivateNetworks, denied: [...agent.webhook_denied_cidrs, ...apiServerCidrs] }
+  const denied = [...agent.webhook_denied_cidrs, ...apiServerCidrs]
+  const allow = { ...allowPrivateNetworks, cidrs: agent.webhook_allowed_cidrs, denied }
   const outbound = createOutbound({}, { allow, userAgent: `brokkr-agent/${version}`, schemes: ['https:', 'http:'] })
   lifecycle.onClose('webhook connections', () => outbound.close())
   const check = (url: string) => {

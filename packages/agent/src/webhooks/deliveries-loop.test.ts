@@ -1,7 +1,8 @@
 import { systemClock as clock } from '@brokkr/runtime/clock.ts'
 import { allowPrivateNetworks } from '@brokkr/runtime/http-client/address.ts'
 import { createOutbound, type OutboundOptions } from '@brokkr/runtime/http-client/outbound-client.ts'
-import { createLog } from '@brokkr/runtime/logging/log.ts'
+import { createLog, silentLog } from '@brokkr/runtime/logging/log.ts'
+import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { expect, test } from 'vitest'
 import { deliveryReported, recordedDelivery } from '../test-parts/recorded-orders.ts'
 import { type Answering, closeAfter, json, scriptedBroker } from '../test-parts/scripted-broker.ts'
@@ -31,6 +32,7 @@ async function delivering(
     everyMs: 1_000,
   })
   await loop.run(AbortSignal.timeout(30_000))
+  await loop.whenIdle()
   const results = server.requests
     .filter(({ url }) => url.pathname.endsWith('/result'))
     .map(({ body }) => JSON.parse(body) as Record<string, unknown>)
@@ -83,6 +85,29 @@ test.each([
   expect(results).toMatchObject([{ success: false }])
   expect(JSON.stringify(results)).not.toContain('canary')
   expect(log()).not.toContain('canary')
+})
+
+test('a receiver that hangs does not delay the next run, and the number in flight is bounded', async () => {
+  const [hung, receiver] = [await scriptedBroker(() => undefined), await scriptedBroker(good)]
+  const batches = [Array.from({ length: 5 }, () => recordedDelivery(id, hung.url)), [recordedDelivery(id, receiver.url)]]
+  batches.push(Array.from({ length: 10 }, () => recordedDelivery(id, hung.url)))
+  const server = await scriptedBroker((_request, response, url) =>
+    url.pathname.endsWith('/pending') ? json(response, 200, batches.shift() ?? []) : json(response, 200, deliveryReported(id)),
+  )
+  const outbound = createOutbound({}, { allow: anywhere, schemes: ['https:', 'http:'] })
+  closeAfter(() => outbound.close())
+  const { client } = await server.connect()
+  const stopping = new AbortController()
+  const deps = { client, agentId: 'a' as never, outbound, check: () => undefined, clock, log: silentLog, everyMs: 1_000 }
+  const loop = deliveriesLoop(deps)
+  expect(await loop.run(stopping.signal)).toEqual({ started: 5, in_flight: 5 })
+  await loop.run(stopping.signal)
+  await waitFor('the other receiver', () => receiver.requests.length === 1)
+  await waitFor('its report', () => server.requests.some(({ url }) => url.pathname.endsWith('/result')))
+  expect(await loop.run(stopping.signal)).toMatchObject({ started: 10 })
+  expect(await loop.run(stopping.signal)).toEqual({ started: 0, in_flight: 15 })
+  stopping.abort()
+  await loop.whenIdle()
 })
 
 test('a receiver without a response fails after the time limit of the delivery', async () => {

@@ -3,7 +3,6 @@
 import type { Client } from '@brokkr/contract/client.ts'
 import type { AgentId } from '@brokkr/contract/wire.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
-import { mapBounded } from '@brokkr/runtime/concurrency.ts'
 import { errorText } from '@brokkr/runtime/errors.ts'
 import type { Outbound } from '@brokkr/runtime/http-client/outbound-client.ts'
 import type { Log } from '@brokkr/runtime/logging/log.ts'
@@ -23,17 +22,38 @@ export interface DeliveriesDeps {
 type Delivery = Awaited<ReturnType<Client['getPendingAgentWebhooks']>>[number]
 const answerBytesMax = 64 * 1024
 const errorCharsMax = 500
-const parallel = 10
+/** The broker gives at most ten at a time, so fewer than twice as many are in flight. */
+const inFlightMax = 10
 
-export const deliveriesLoop = (deps: DeliveriesDeps): Loop => ({
-  name: 'webhooks',
-  everyMs: deps.everyMs,
-  run: async (signal) => {
-    const deliveries = await pending(deps, signal)
-    await mapBounded(deliveries, parallel, (delivery) => deliver(deps, delivery, signal), signal)
-    return { delivered: deliveries.length }
-  },
-})
+export interface DeliveriesLoop extends Loop {
+  /** Resolves when no delivery is in flight. */
+  whenIdle(): Promise<void>
+}
+
+/** A run does not wait for its deliveries: a receiver that hangs delays neither the next run nor other receivers. */
+export function deliveriesLoop(deps: DeliveriesDeps): DeliveriesLoop {
+  const inFlight = new Set<Promise<void>>()
+  const start = (delivery: Delivery, signal: AbortSignal) => {
+    const sending = deliver(deps, delivery, signal)
+      // Only at shutdown: the lease expires, and the delivery is repeated with the same id.
+      .catch((error: unknown) => deps.log.debug('delivery interrupted', { id: delivery.id, why: errorText(error) }))
+      .finally(() => inFlight.delete(sending))
+    inFlight.add(sending)
+  }
+  return {
+    name: 'webhooks',
+    everyMs: deps.everyMs,
+    run: async (signal) => {
+      if (inFlight.size >= inFlightMax) return { started: 0, in_flight: inFlight.size }
+      const deliveries = await pending(deps, signal)
+      for (const delivery of deliveries) start(delivery, signal)
+      return { started: deliveries.length, in_flight: inFlight.size }
+    },
+    async whenIdle() {
+      while (inFlight.size > 0) await Promise.all(inFlight)
+    },
+  }
+}
 
 async function pending({ client, agentId }: DeliveriesDeps, signal: AbortSignal): Promise<Delivery[]> {
   try {
