@@ -108,6 +108,7 @@ export function toControllerSettings({ pipelines }: PipelinesConfig): Controller
       retryMaxMs: pipelines.promotion_retry_max_delay * 1000,
       promotionSettleMs: pipelines.promotion_settle * 1000,
       effectPollMs: pipelines.pull_request_poll * 1000,
+      blockPollMsMax: 10 * 60_000,
       blockedRetryMs: 30 * 60_000,
       windows: pipelines.windows,
     },

@@ -63,6 +63,7 @@ export const defaultControllerSettings: ControllerSettings = {
     effectPollMs: 30_000,
     blockedRetryMs: 1_800_000,
     windows: [],
+    blockPollMsMax: 600_000,
   },
   retry: { baseMs: 5_000, maxMs: 600_000 },
   clusters: { probeEveryMs: 20_000, staleMs: 60_000, collectAfterMs: 2_000, rotationMs: 60_000 },

@@ -24,8 +24,13 @@ export class EffectReads {
     const read = this.#reads.get(promotionUid)
     if (read === undefined) return null
     const readMs = this.#clock.now() - (this.#clock.monotonicMs() - read.atMs)
-    const isRequested = annotations[REQUESTED_AT_ANNOTATION] !== read.requestedAt
-    return isRequested ? readMs - pollMs + Math.min(pollMs, FLOOR_MS) : readMs
+    return this.isRequested(promotionUid, { annotations }) ? readMs - pollMs + Math.min(pollMs, FLOOR_MS) : readMs
+  }
+
+  /** Whether a pass was requested since the last read. */
+  isRequested(promotionUid: string, { annotations }: Pick<PipelineRecord, 'annotations'>): boolean {
+    const read = this.#reads.get(promotionUid)
+    return read !== undefined && annotations[REQUESTED_AT_ANNOTATION] !== read.requestedAt
   }
 
   keep(openUids: ReadonlySet<string>): void {

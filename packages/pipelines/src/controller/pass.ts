@@ -108,6 +108,7 @@ async function execute(
   deps: PassDeps,
   at: { pipeline: PipelineRecord; spec: PipelineSpec },
   step: Step,
+    isReadRequested: ({ uid }) => deps.effectReads.isRequested(uid, at.pipeline),
   signal: AbortSignal,
 ): Promise<Run | null> {
   if (step.do === 'start-run') return startRun(deps, at.pipeline, step.run, signal)

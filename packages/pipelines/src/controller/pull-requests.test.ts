@@ -207,6 +207,15 @@ test('[P47] no marker for the environment blocks the promotion without a branch'
   expect(stages.forge.pulls).toMatchObject([{ state: 'open' }])
 })
 
+test('a base branch that does not exist blocks the promotion until it appears', async () => {
+  const stages = await open({ strategy: { baseBranch: 'production' } })
+  const { message } = await waitForBlocked(stages, 'BranchNotFound')
+  expect(message).toContain('the base branch "production" does not exist')
+  await stages.repository.git(['update-ref', 'refs/heads/production', (await stages.repository.tip('main'))!])
+  await stages.waitForPhases('2 prod 6.0.0 Applied')
+  expect(stages.forge.pulls).toMatchObject([{ state: 'open', base: 'production' }])
+})
+
 test('[P48] a marker on a block scalar blocks with file and line', async () => {
   const stages = await open({ files: (owner) => ({ 'a/b.yaml': `x: 1\ny: | # {"$promotion": "${owner}"}\n  5\n` }) })
   const { message } = await waitForBlocked(stages, 'MarkerUnsupported')

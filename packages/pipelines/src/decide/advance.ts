@@ -41,9 +41,10 @@ export interface AdvanceContext {
   readonly hasObserver: boolean
   /** When this process last read the effect; null: not yet. */
   readonly effectObservedAtMs: number | null
+  readonly isReadRequested: boolean
   /** Version of the strategy's Secret now; undefined: not known. */
   readonly secretVersion: string | undefined
-  readonly settings: Pick<DecideSettings, 'retryMaxMs' | 'effectPollMs' | 'blockedRetryMs'>
+  readonly settings: Pick<DecideSettings, 'retryMaxMs' | 'effectPollMs' | 'blockPollMsMax' | 'blockedRetryMs'>
 }
 
 const wait = (wakeAtMs: number | null = null, pending: Pending | null = null): Advance => ({ do: 'wait', wakeAtMs, pending })
@@ -127,9 +128,14 @@ function advanceBlocked(promotion: PromotionRecord, context: AdvanceContext): Ad
   if (status.retry !== undefined || isSecretChanged || isDue) return { do: 'write', status: endBlock(status, nowMs) }
   const pending = { reason: status.reason ?? 'Blocked', message: status.message ?? '' }
   if (!context.hasObserver || blockedOn?.baseSha === undefined || context.isSuspended) return wait(retryAtMs, pending)
-  const pollAtMs = (context.effectObservedAtMs ?? sinceMs) + settings.effectPollMs
+  const readAtMs = context.effectObservedAtMs ?? sinceMs
+  const pollAtMs = readAtMs + blockPollMs(context.isReadRequested ? 0 : readAtMs - sinceMs, settings)
   return pollAtMs <= nowMs ? { do: 'observe-block', pending } : wait(Math.min(pollAtMs, retryAtMs), pending)
 }
+
+/** The longer a block lasts, the rarer it is looked at: the pause is as long as the block was at the last look. */
+const blockPollMs = (blockedMs: number, { effectPollMs, blockPollMsMax }: AdvanceContext['settings']): number =>
+  Math.max(effectPollMs, Math.min(blockedMs, blockPollMsMax))
 
 /** Attempts and their age count from the end of the block. */
 export function endBlock(status: PromotionStatus, nowMs: number): PromotionStatus {

@@ -26,6 +26,8 @@ export interface DecideInput {
   hasObserver(strategy: PromotionSpec['strategy']): boolean
   /** When this process last read the effect of a promotion; null: not yet. */
   effectObservedAtMs(promotion: PromotionRecord): number | null
+  /** Whether a user or a forge asked for a pass since that read. */
+  isReadRequested(promotion: PromotionRecord): boolean
   /** Version of the Secret that a promotion's strategy names; undefined: not known. */
   secretVersion(promotion: PromotionRecord): string | undefined
 }

@@ -13,6 +13,8 @@ export interface DecideSettings {
   readonly promotionSettleMs: number
   /** Pause between two reads of an open pull request. */
   readonly effectPollMs: number
+  /** Longest pause between two looks at what blocks a promotion; it grows with the time that the block lasts. */
+  readonly blockPollMsMax: number
   /** A Blocked promotion is tried again after this time. */
   readonly blockedRetryMs: number
   /** Windows of the configuration file, which hold for every Pipeline. */

@@ -181,6 +181,7 @@ function advance(context: DecideContext, promotion: PromotionRecord): Walk {
     windows: evaluateWindows(windows, context.nowMs),
     hasObserver: context.hasObserver(promotion.spec.strategy),
     effectObservedAtMs: context.effectObservedAtMs(promotion),
+    isReadRequested: context.isReadRequested(promotion),
     secretVersion: context.secretVersion(promotion),
     settings: context.settings,
   })

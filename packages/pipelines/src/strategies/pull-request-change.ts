@@ -17,10 +17,21 @@ const AUTHOR = { name: 'Brokkr Pipelines', email: 'pipelines@brokkr.io' }
 
 /** Throws MarkerError and GitError. Nothing is pushed. */
 export async function buildChange(session: Session, texts: Texts): Promise<Change> {
-  const { input, spec, git, seen } = session
-  const { sha } = await git.fetchBase(spec.baseBranch, input.signal)
-  seen.baseSha = sha
-  return buildChangeOn(session, texts, sha)
+  return buildChangeOn(session, texts, await readBase(session))
+}
+
+/** The commit of the base branch. One that does not exist has an empty id, so that its creation ends the block. */
+export async function readBase({ git, spec, input, seen }: Session): Promise<string> {
+  try {
+    const { sha } = await git.fetchBase(spec.baseBranch, input.signal)
+    seen.baseSha = sha
+    return sha
+  } catch (error) {
+    if (!(error instanceof GitError) || error.failure.reason !== 'BranchNotFound') throw error
+    seen.baseSha = ''
+    const message = `the base branch "${spec.baseBranch}" does not exist: create it, or correct baseBranch in the pipeline`
+    throw new GitError({ ...error.failure, message })
+  }
 }
 
 /** The same promotion and base give the same commit. */

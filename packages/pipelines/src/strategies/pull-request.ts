@@ -3,7 +3,7 @@ import type { Effect } from '@brokkr/contract/pipelines/promotion.ts'
 import { timeText } from '@brokkr/kube'
 import type { PullRequest } from '../forges/forge.ts'
 import { toLineDiff } from '../git/line-diff.ts'
-import { buildChange, editAll, isOwnCommit, pushChange } from './pull-request-change.ts'
+import { buildChange, editAll, isOwnCommit, pushChange, readBase } from './pull-request-change.ts'
 import { closeOtherPulls, closeWithComment } from './pull-request-others.ts'
 import { configurationError, type PullRequestDeps, type Session, withSession } from './pull-request-session.ts'
 import { hasKey, type Texts, textsOf } from './pull-request-texts.ts'
@@ -16,11 +16,7 @@ export function pullRequestStrategy(deps: PullRequestDeps): Strategy {
     observe: (input) => withSession(deps, input, async (session) => ({ outcome: 'observed', effect: await observe(session) })),
     withdraw: (input, comment) =>
       withSession(deps, input, async (session) => ({ outcome: 'withdrawn', effect: await withdraw(session, comment) })),
-    readBase: (input) =>
-      withSession(deps, input, async ({ git, spec }) => {
-        const { sha } = await git.fetchBase(spec.baseBranch, input.signal)
-        return { outcome: 'read', baseSha: sha }
-      }),
+    readBase: (input) => withSession(deps, input, async (session) => ({ outcome: 'read', baseSha: await readBase(session) })),
     clean: (input) => withSession(deps, input, async (session) => ({ outcome: (await clean(session)) ? 'cleaned' : 'kept' })),
   }
   return {
@@ -61,7 +57,7 @@ async function attempt(session: Session): Promise<AttemptResult> {
 
 async function preview(session: Session): Promise<string> {
   const { git, input, spec } = session
-  const { sha } = await git.fetchBase(spec.baseBranch, input.signal)
+  const sha = await readBase(session)
   const marked = await git.listMarkedFiles({ sha, paths: spec.paths ?? [] }, input.signal)
   const before = new Map(marked.map(({ path, content }) => [path, Buffer.from(content).toString('utf8')]))
   return editAll(session, marked)

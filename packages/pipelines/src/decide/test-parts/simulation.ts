@@ -14,6 +14,7 @@ export const settings: DecideSettings = {
   retryMaxMs: 600_000,
   promotionSettleMs: 300_000,
   effectPollMs: 30_000,
+  blockPollMsMax: 600_000,
   blockedRetryMs: 1_800_000,
   windows: [],
 }
@@ -93,6 +94,7 @@ export function simulate(more: Omit<Partial<PipelineSpec>, 'environments'> & { e
       nowMs: world.nowMs,
       hasObserver: (strategy) => strategy['pull-request'] !== undefined,
       effectObservedAtMs: () => world.effectObservedAtMs ?? world.nowMs,
+      isReadRequested: () => false,
       secretVersion: () => undefined,
     })
   }
