@@ -25,6 +25,8 @@ export interface Controller {
   enqueue(key: string): void
   enqueueAfter(key: string, ms: number): void
   whenIdle(): Promise<void>
+  /** Resolves when a worker has taken every key that waits; it may still be busy with them. */
+  whenDrained(): Promise<void>
   /** Takes no new keys, waits `graceMs` (default 0) for running ones, then aborts them. Resolves when all have ended. */
   stop(options?: { graceMs?: number }): Promise<void>
 }
@@ -69,6 +71,7 @@ export function startController(deps: { clock: Clock; log: Log; metrics?: Metric
     enqueue: (key) => queue.add(key),
     enqueueAfter: (key, ms) => queue.addAfter(key, ms),
     whenIdle: () => queue.whenIdle(),
+    whenDrained: () => queue.whenDrained(),
     async stop({ graceMs = 0 } = {}) {
       queue.close()
       const timer = deps.clock.setTimer(graceMs, () => stopping.abort(new Error(`the controller ${options.name} stops`)))

@@ -21,6 +21,7 @@ export class WorkQueue {
   readonly #failures = new Map<string, number>()
   readonly #takers = new Set<(key: string | undefined) => void>()
   readonly #idlers = new Set<() => void>()
+  readonly #drainers = new Set<() => void>()
   #closed = false
 
   constructor(deps: { clock: Clock }, backoff: BackoffPolicy) {
@@ -101,6 +102,14 @@ export class WorkQueue {
     await promise.finally(() => this.#idlers.delete(resolve))
   }
 
+  /** Resolves when no key is waiting: every key that was added has been taken. */
+  async whenDrained(): Promise<void> {
+    if (this.#waiting.size === 0) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#drainers.add(resolve)
+    await promise.finally(() => this.#drainers.delete(resolve))
+  }
+
   /** Returns no further keys; active keys continue. */
   close(): void {
     this.#closed = true
@@ -108,6 +117,7 @@ export class WorkQueue {
     for (const keys of [this.#delayed, this.#waiting, this.#again, this.#failures]) keys.clear()
     for (const taker of this.#takers) taker(undefined)
     this.#takers.clear()
+    for (const drained of this.#drainers) drained()
     if (this.#active.size === 0) for (const idle of this.#idlers) idle()
   }
 
@@ -124,6 +134,7 @@ export class WorkQueue {
       if (key !== undefined) {
         this.#waiting.delete(key)
         this.#active.add(key)
+        if (this.#waiting.size === 0) for (const drained of this.#drainers) drained()
       }
       taker(key)
     }

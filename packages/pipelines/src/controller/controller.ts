@@ -14,6 +14,7 @@ import type { Strategy } from '../strategies/strategy.ts'
 import { StepFailed } from './attempt.ts'
 import { BranchCleaner } from './branch-cleaner.ts'
 import { EffectReads } from './effect-reads.ts'
+import { EffectSlots, QUICK_WORKERS } from './effect-slots.ts'
 import { PipelineEvents } from './events.ts'
 import type { Leadership } from './leadership.ts'
 import { Observer } from './observe.ts'
@@ -44,6 +45,7 @@ export interface ControllerSettings {
   /** Pauses after passes that failed. */
   readonly passBackoff: { readonly baseMs: number; readonly maxMs: number }
   readonly resyncMs: number
+  /** Passes in parallel that call outside servers. Two more observe, decide and write records. */
   readonly workers: number
   readonly noCrossNamespaceRefs: boolean
   /** Branches of promotions that ended `ageMs` ago are removed. */
@@ -61,9 +63,9 @@ export const defaultControllerSettings: ControllerSettings = {
     retryMaxMs: 600_000,
     promotionSettleMs: 300_000,
     effectPollMs: 30_000,
+    blockPollMsMax: 600_000,
     blockedRetryMs: 1_800_000,
     windows: [],
-    blockPollMsMax: 600_000,
   },
   retry: { baseMs: 5_000, maxMs: 600_000 },
   clusters: { probeEveryMs: 20_000, staleMs: 60_000, collectAfterMs: 2_000, rotationMs: 60_000 },
@@ -125,11 +127,12 @@ export function startPipelinesController(deps: ControllerDeps, settings: Control
     settings: settings.decide,
     retry: settings.retry,
     effectReads,
+    effectSlots: new EffectSlots(settings.workers, (key) => wakeUps.pipelineChanged(key)),
     secretVersion: (key) => secrets.versionOf(key),
   }
   const queue = startController(deps, {
     name: 'pipelines',
-    concurrency: settings.workers,
+    concurrency: settings.workers + QUICK_WORKERS,
     backoff: { ...settings.passBackoff, jitter: 'equal' },
     reconcile: async (key, signal) => (deps.leadership.isLeader ? repeatLater(runPass(pass, key, signal)) : 'done'),
   })

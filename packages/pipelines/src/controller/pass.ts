@@ -12,6 +12,7 @@ import type { Explanation } from '../hooks/deps.ts'
 import type { PipelineRecord, PromotionRecord } from '../objects.ts'
 import { type AttemptDeps, observeBlock, observeEffect, previewAttempt, runAttempt, StepFailed, withdrawEffect } from './attempt.ts'
 import type { EffectReads } from './effect-reads.ts'
+import { type EffectSlots, hasEffect } from './effect-slots.ts'
 import type { PipelineEvents } from './events.ts'
 import type { Observer } from './observe.ts'
 import type { PipelineMetrics } from './pipeline-metrics.ts'
@@ -26,11 +27,15 @@ export interface PassDeps extends AttemptDeps {
   readonly settings: DecideSettings
   readonly log: Log
   readonly effectReads: EffectReads
+  readonly effectSlots: EffectSlots
   readonly secretVersion: (secretKey: string) => string | undefined
 }
 
 /** Longest time without a look, whatever a timer says. */
 const WAKE_MS_MAX = 10 * 60_000
+/** A released slot wakes the Pipeline earlier, unless the slot went to one that did not need it any longer. */
+const NO_SLOT_MS = 5_000
+const noRelease = (): void => undefined
 
 export async function runPass(deps: PassDeps, key: string, signal: AbortSignal): Promise<Outcome> {
   const pipeline = deps.records.getPipeline(key)
@@ -47,7 +52,14 @@ export async function runPass(deps: PassDeps, key: string, signal: AbortSignal):
   const observed = deps.observer.observe(pipeline, spec, trigger)
   const plan = decidePass(deps, { pipeline, spec, observed })
   const at = { pipeline, observed, plan, trigger }
-  const run = await execute(deps, { pipeline, spec }, plan.step, signal).catch((error: unknown) => failStep(deps, at, error, signal))
+  const release = hasEffect(plan.step) ? deps.effectSlots.take(key) : noRelease
+  if (release === null) {
+    await writeStatus(deps, { ...at, run: pipeline.status.run }, signal)
+    return { afterMs: NO_SLOT_MS }
+  }
+  const run = await execute(deps, { pipeline, spec }, plan.step, signal)
+    .catch((error: unknown) => failStep(deps, at, error, signal))
+    .finally(release)
   await writeStatus(deps, { ...at, run: run ?? pipeline.status.run }, signal)
   return plan.wakeAtMs === null ? 'done' : { afterMs: Math.min(WAKE_MS_MAX, Math.max(0, plan.wakeAtMs - deps.clock.now())) }
 }
@@ -96,6 +108,7 @@ function decidePass(deps: PassDeps, at: { pipeline: PipelineRecord; spec: Pipeli
     nowMs: deps.clock.now(),
     hasObserver: (strategy) => deps.strategies.find((each) => each.handles(strategy))?.observer !== undefined,
     effectObservedAtMs: ({ uid }) => deps.effectReads.dueBaseMs(uid, at.pipeline, deps.settings.effectPollMs),
+    isReadRequested: ({ uid }) => deps.effectReads.isRequested(uid, at.pipeline),
     secretVersion: (promotion) => {
       const name = secretNameOf(promotion)
       return name === null ? undefined : deps.secretVersion(`${promotion.namespace}/${name}`)
@@ -108,7 +121,6 @@ async function execute(
   deps: PassDeps,
   at: { pipeline: PipelineRecord; spec: PipelineSpec },
   step: Step,
-    isReadRequested: ({ uid }) => deps.effectReads.isRequested(uid, at.pipeline),
   signal: AbortSignal,
 ): Promise<Run | null> {
   if (step.do === 'start-run') return startRun(deps, at.pipeline, step.run, signal)

@@ -448,6 +448,29 @@ test('[P34] [C10] two controllers that both act as leader make one record, one b
   expect([await stages.phases(), (await stages.branches()).length, stages.forge.pulls.length]).toEqual([['2 prod 6.0.0 Applied'], 1, 1])
 })
 
+test('a Git server that does not answer delays no other pipeline', async () => {
+  await controller.stop()
+  controller = start({ settings: { ...settings, workers: 1 } })
+  onTestFinished(async () => {
+    await controller.stop()
+    controller = start()
+  })
+  const [slow, second] = await Promise.all([open(), open()])
+  const hung = Promise.withResolvers<void>()
+  slow.server.beforeAnswer = () => hung.promise
+  await slow.move('dev', '6.0.0')
+  await slow.waitForPhases('2 prod 6.0.0 Running')
+  // Its effect waits for the only slot; observation, decision and record do not.
+  await second.move('dev', '6.0.0')
+  await second.waitForPhases('2 prod 6.0.0 Queued')
+  await second.move('prod', '6.0.0')
+  await second.waitForPhases('2 prod 6.0.0 Succeeded')
+  await second.move('dev', '6.1.0')
+  await second.waitForPhases('2 prod 6.0.0 Succeeded', '3 prod 6.1.0 Queued')
+  hung.resolve()
+  await Promise.all([slow.waitForPhases('2 prod 6.0.0 Applied'), second.waitForPhases('2 prod 6.0.0 Succeeded', '3 prod 6.1.0 Applied')])
+})
+
 test('[P63] a restarted controller makes no attempt before its time', async () => {
   const stages = await open({ policy: { attempts: 5 } })
   const fault = { route: /./, kind: 'status' as const, status: 500 }

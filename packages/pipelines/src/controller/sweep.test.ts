@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { sweep } from './sweep.ts'
 
 /** A queue with two workers whose passes take 10 ms each. */
-function open() {
+function open(slow: ReadonlySet<string> = new Set()) {
   const clock = manualClock()
   const passes: string[] = []
   const queue = startController(
@@ -15,7 +15,7 @@ function open() {
       concurrency: 2,
       reconcile: async (key) => {
         passes.push(key)
-        await clock.sleep(10)
+        await clock.sleep(slow.has(key) ? 3_600_000 : 10)
         return 'done'
       },
     },
@@ -50,6 +50,17 @@ test('a constant load of changes delays the full scan and does not stop it', asy
   await clock.advance(100)
   expect(passes.filter((key) => key.startsWith('scan-'))).toHaveLength(6)
   await queue.stop()
+})
+
+test('one slow pass does not delay the scan of the other keys', async () => {
+  const { clock, passes, queue, keys, signal } = open(new Set(['scan-0']))
+  const ended = sweep({ clock }, { queue, keys, batch: 2 }, signal)
+  for (let ms = 0; ms < 1_500; ms += 5) await clock.advance(5)
+  await ended
+  expect(passes).toHaveLength(100)
+  const stopped = queue.stop()
+  await clock.advance(3_600_000)
+  await stopped
 })
 
 test('a scan ends when the controller stops', async () => {
