@@ -93,7 +93,8 @@ const readManifest = (text: string): Rendered[] =>
   })
 const find = (objects: readonly Rendered[], kind: string): Rendered[] => objects.filter((object) => object.kind === kind)
 
-test('the least values and all others pass lint, in strict mode', async () => {
+test('default values and all sets of values pass lint, in strict mode', async () => {
+  for (const { name } of charts) expect(await helm.run('lint', '--strict', chartDir(name))).toContain('0 chart(s) failed')
   for (const { chart, values } of valueSets) {
     const output = await helm.run('lint', '--strict', chartDir(chart), '--values', await helm.valuesFile(values))
     expect(output).toContain('1 chart(s) linted, 0 chart(s) failed')
@@ -108,6 +109,8 @@ test('default values render, or say in one sentence what is missing', async () =
   )
   await expect(render('brokkr-agent')).rejects.toThrow('config.agent.broker_url is missing')
   expect(find(readManifest(await render('brokkr-pipelines')), 'Deployment')).toHaveLength(1)
+  // A null takes a default away.
+  await render('brokkr-dataflow', '--set', 'config=null,resources=null,podAnnotations=null,tolerations=null')
   // Without the kinds of Prometheus nothing asks for them.
   expect(find(readManifest(await render('brokkr-dataflow')), 'PodMonitor')).toEqual([])
   expect(
@@ -217,10 +220,11 @@ const pathOf = ({ apiVersion, kind, metadata }: Rendered, release: string): stri
 async function checkSettings(set: ValueSet, objects: readonly Rendered[], namespace: string): Promise<void> {
   const { template } = find(objects, 'Deployment')[0]!['spec'] as { template: { spec: PodSpec } }
   const [container] = template.spec.containers
+  expect(container!.env.filter(({ name }) => name === 'NODE_OPTIONS')).toEqual(expectedHeap[set.chart])
   const env = Object.fromEntries(container!.env.map(({ name, value = namespace }) => [name, value]))
   if (set.chart === 'brokkr-dataflow') {
     const config = readOperatorConfig(env)
-    expect(Object.keys(env).filter((name) => !(name in operatorTable))).toEqual([])
+    expect(Object.keys(env).filter((name) => !(name in operatorTable))).toEqual(['NODE_OPTIONS'])
     expect(config.WATCH_NAMESPACES).toEqual(set.values['watchNamespaces'] ?? [])
     expect(config).toMatchObject(set.values['config'] ?? {})
     expect(config.WEBHOOK_ENABLED).toBe(set.values['webhook'] !== undefined)
@@ -313,6 +317,10 @@ function checkRights({ chart, values }: ValueSet, objects: readonly Rendered[], 
     expect(rulesOf('ClusterRole', 'brokkr-dataflow-webhook')).toEqual(isSelf ? operatorRules.webhook : undefined)
   }
 }
+
+/** 60 % of 512 MiB; the image of the agent has its own flags. */
+const heap = [{ name: 'NODE_OPTIONS', value: '--max-old-space-size=307' }]
+const expectedHeap = { 'brokkr-broker': heap, 'brokkr-agent': [], 'brokkr-pipelines': heap, 'brokkr-dataflow': heap }
 
 const customRule = {
   apiGroups: ['cert-manager.io'],

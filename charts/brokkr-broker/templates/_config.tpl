@@ -17,5 +17,5 @@
 {{- if .Values.preview.enabled -}}
 {{- $managed = merge $managed (dict "broker" (dict "dataflow_preview_url" "http://127.0.0.1:9092")) -}}
 {{- end -}}
-{{- mergeOverwrite (deepCopy .Values.config) $managed | toJson -}}
+{{- mergeOverwrite (deepCopy (.Values.config | default dict)) $managed | toJson -}}
 {{- end }}

@@ -107,6 +107,25 @@ readinessProbe:
   timeoutSeconds: 5
 {{- end }}
 
+{{/* A heap of 60 % of the memory limit: the rest is for buffers, code and threads. NODE_OPTIONS in extraEnv wins. */}}
+{{- define "brokkr.nodeOptions" -}}
+{{- $memory := dig "limits" "memory" "" (.Values.resources | default dict) | toString -}}
+{{- $megabytes := 0 -}}
+{{- if hasSuffix "Gi" $memory -}}
+{{- $megabytes = trimSuffix "Gi" $memory | float64 | mulf 1024 | int -}}
+{{- else if hasSuffix "Mi" $memory -}}
+{{- $megabytes = trimSuffix "Mi" $memory | float64 | int -}}
+{{- end -}}
+{{- $isGiven := false -}}
+{{- range .Values.extraEnv -}}
+{{- if eq (toString .name) "NODE_OPTIONS" -}}{{- $isGiven = true -}}{{- end -}}
+{{- end -}}
+{{- if and (gt $megabytes 0) (not $isGiven) -}}
+- name: NODE_OPTIONS
+  value: --max-old-space-size={{ div (mul $megabytes 6) 10 }}
+{{- end -}}
+{{- end }}
+
 {{/* Secret settings: one file per setting, named as the setting. */}}
 {{- define "brokkr.secretName" -}}
 {{- .Values.existingSecret | default (include "brokkr.fullname" .) -}}

@@ -4,5 +4,5 @@
 {{- if .Values.tls.existingSecret -}}
 {{- $managed = merge $managed (dict "tls_cert_file" "/etc/brokkr/tls/tls.crt" "tls_key_file" "/etc/brokkr/tls/tls.key") -}}
 {{- end -}}
-{{- mergeOverwrite (deepCopy .Values.config) (dict "pipelines" $managed) | toJson -}}
+{{- mergeOverwrite (deepCopy (.Values.config | default dict)) (dict "pipelines" $managed) | toJson -}}
 {{- end }}
