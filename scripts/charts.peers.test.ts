@@ -32,8 +32,11 @@ interface Container {
   readonly image: string
   readonly env: readonly { readonly name: string; readonly value?: string }[]
   readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[]
+  readonly securityContext: object
+  readonly resources: { readonly limits?: object }
 }
 interface PodSpec {
+  readonly automountServiceAccountToken: boolean
   readonly containers: readonly Container[]
   readonly volumes: readonly {
     readonly name: string
@@ -191,6 +194,14 @@ async function checkPods(objects: readonly Rendered[], namespace: string): Promi
     ...find(hooks, 'Pod'),
   ]
   expect(pods).toHaveLength(2)
+  const isBroker = deployment!.metadata.name === 'brokkr-broker'
+  expect(template.spec.automountServiceAccountToken).toBe(!isBroker)
+  const [main] = template.spec.containers
+  expect(main).toMatchObject({ livenessProbe: { httpGet: { path: '/healthz' } }, readinessProbe: { httpGet: { path: '/readyz' } } })
+  for (const { securityContext, resources } of template.spec.containers) {
+    expect(securityContext).toMatchObject({ readOnlyRootFilesystem: true, allowPrivilegeEscalation: false })
+    expect(Object.keys(resources.limits ?? {})).toContain('memory')
+  }
   for (const body of pods) {
     const created = await at.api('POST', `/api/v1/namespaces/${namespace}/pods?dryRun=All&fieldValidation=Strict`, {
       body: withoutAccount(body),
