@@ -69,8 +69,8 @@ beforeAll(async () => {
   }
 }, 600_000)
 
-const write = async (name: string, text: string) => {
-  await writeFile(join(folder, name), text)
+const write = async (name: string, content: string) => {
+  await writeFile(join(folder, name), content)
   return join(folder, name)
 }
 const configMap = (value: string) => `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: default}\ndata: {v: "${value}"}\n`

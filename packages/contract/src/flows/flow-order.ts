@@ -49,8 +49,8 @@ export function toFlowAnnotations(action: FlowAction, id: string): Readonly<Reco
       return { [`${prefix}replay`]: JSON.stringify({ id, from: action.from, to: action.to, max: action.max }) }
     case 'skip':
       return { [`${prefix}skip`]: action.position }
-    default:
-      return { [`${prefix}${action.action}`]: id }
+    case 'run':
+      return { [`${prefix}run`]: id }
   }
 }
 
