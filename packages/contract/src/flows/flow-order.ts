@@ -50,6 +50,7 @@ export function toFlowAnnotations(action: FlowAction, id: string): Readonly<Reco
     case 'skip':
       return { [`${prefix}skip`]: action.position }
     case 'run':
+    default:
       return { [`${prefix}run`]: id }
   }
 }
