@@ -6,7 +6,21 @@ import { root, workspaceEnv } from './setup.mjs'
 import { tail } from './steps.mjs'
 
 /** Parts that come from the cache and may have to be built; the others are packages or start in seconds. */
-const prepared = new Set(['kubernetes', 'kubectl', 'kafka', 'registry', 'clickhouse', 'trino', 'schemathesis', 'gitea', 'helm', 'browser'])
+const prepared = new Set([
+  'kubernetes',
+  'kubectl',
+  'kafka',
+  'registry',
+  'clickhouse',
+  'trino',
+  'nessie',
+  's3',
+  'pyiceberg',
+  'schemathesis',
+  'gitea',
+  'helm',
+  'browser',
+])
 
 /** @returns {Promise<string[]>} the parts that could not be had; the tests that need them say why */
 export async function prepareParts(steps, node, wanted, { limitMs } = {}) {

@@ -9,6 +9,9 @@ import { clickhouseVersion, ensureClickhouse } from '@brokkr/testing/servers/cli
 import { ensureGitea, giteaVersion } from '@brokkr/testing/servers/gitea-program.ts'
 import { ensureHelm, helmVersion } from '@brokkr/testing/servers/helm-program.ts'
 import { ensureKafka, kafkaVersion } from '@brokkr/testing/servers/kafka-server.ts'
+import { ensureNessie, nessieVersion } from '@brokkr/testing/servers/nessie-server.ts'
+import { ensurePyiceberg, pyicebergVersion } from '@brokkr/testing/servers/pyiceberg.ts'
+import { ensureVersitygw, versitygwVersion } from '@brokkr/testing/servers/s3-server.ts'
 import { ensureSchemaRegistry, schemaRegistryVersion } from '@brokkr/testing/servers/schema-registry-server.ts'
 import { ensureSchemathesis, schemathesisVersion } from '@brokkr/testing/servers/schemathesis.ts'
 import { ensureTrino, trinoVersion } from '@brokkr/testing/servers/trino-server.ts'
@@ -54,6 +57,18 @@ try {
   if (requestedParts.has('trino')) {
     await ensureTrino({ signal: stopping.signal, onProgress: say })
     say(`Trino ${trinoVersion} ready`)
+  }
+  if (requestedParts.has('nessie')) {
+    await ensureNessie({ signal: stopping.signal, onProgress: say })
+    say(`Nessie ${nessieVersion} ready`)
+  }
+  if (requestedParts.has('s3')) {
+    await ensureVersitygw({ signal: stopping.signal, onProgress: say })
+    say(`versitygw ${versitygwVersion} ready`)
+  }
+  if (requestedParts.has('pyiceberg')) {
+    await ensurePyiceberg({ signal: stopping.signal })
+    say(`pyiceberg ${pyicebergVersion} ready`)
   }
   if (requestedParts.has('schemathesis')) {
     await ensureSchemathesis({ signal: stopping.signal })

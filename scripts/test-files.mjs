@@ -3,7 +3,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 
-/** Module of packages/testing → the part it starts (names of BROKKR_TEST_WITHOUT). */
+/** Module of packages/testing → the parts it starts (names of BROKKR_TEST_WITHOUT). */
 const partOfModule = {
   postgres: 'postgres',
   kube: 'kubernetes',
@@ -17,9 +17,11 @@ const partOfModule = {
   kafka: 'kafka',
   'schema-registry': 'registry',
   schemathesis: 'schemathesis',
+  pyiceberg: 'pyiceberg',
   clickhouse: 'clickhouse',
   trino: 'trino',
-  nessie: 'nessie',
+  // Its tables lie in the S3 service.
+  nessie: ['nessie', 's3'],
   s3: 's3',
   browser: 'browser',
   'console-page': 'browser',
@@ -27,7 +29,7 @@ const partOfModule = {
   gitea: 'gitea',
   helm: 'helm',
 }
-export const parts = [...new Set(Object.values(partOfModule))]
+export const parts = [...new Set(Object.values(partOfModule).flat())]
 const roots = ['packages', 'scripts', 'journeys']
 const skipped = new Set(['node_modules', 'dist', '.brokkr'])
 

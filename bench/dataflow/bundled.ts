@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path'
 import { build } from 'vite'
 
 const root = join(import.meta.dirname, '../..')
-const bare = ['kafka-to-kafka', 'kafka-to-postgresql', 'cdc-to-kafka', 'kafka-each', 'postgresql-to-clickhouse']
+const bare = ['kafka-to-kafka', 'kafka-to-postgresql', 'cdc-to-kafka', 'kafka-each', 'postgresql-to-clickhouse', 'kafka-to-iceberg']
 
 /** The path of each program by its name: `ours`, or a bare loop's. */
 export async function bundled(): Promise<(name: string) => string> {

@@ -6,7 +6,9 @@ import { join } from 'node:path'
 import { processorFlags } from '@brokkr/dataflow/operator/desired/deployment.ts'
 import { privateClickhouse } from '@brokkr/testing/servers/clickhouse.ts'
 import { privateKafka, uniqueName } from '@brokkr/testing/servers/kafka.ts'
+import { privateNessie } from '@brokkr/testing/servers/nessie.ts'
 import { privatePostgres } from '@brokkr/testing/servers/postgres.ts'
+import { privateS3 } from '@brokkr/testing/servers/s3.ts'
 import { Admin, Producer } from '@platformatic/kafka'
 import { type Measured, measure } from '../child.ts'
 import { percentile, tell } from '../figures.ts'
@@ -24,6 +26,8 @@ const [kafka, postgres] = [await privateKafka(), await privatePostgres({ fsync: 
 const broker = kafka.address.plaintext
 const database = await postgres.database()
 const clickhouse = await (await privateClickhouse()).database()
+const s3 = (await privateS3()).address
+const lake = await (await privateNessie(s3)).namespace()
 const sql = await database.connect()
 const admin = new Admin({ clientId: 'bench', bootstrapBrokers: [broker] })
 const makeTopic = async (): Promise<string> => {
@@ -139,6 +143,17 @@ const chains: { readonly name: string; bare(): Promise<Run>; ours(): Promise<Run
       const reading = { connectionString: database.url, table: source, readBatchSize: 10_000, overlapSeconds: 0 }
       const sink = { type: 'clickhouse', config: { connectionString: clickhouse.url, table: await clickhouseTable() } }
       return ours({ source: { type: 'postgresql', config: reading }, sink })
+    },
+  },
+  {
+    name: 'kafka → iceberg',
+    bare: async () =>
+      bare('kafka-to-iceberg', broker, orders, `${s3.endpoint}/${s3.bucket}`, s3.accessKey, s3.secretAccessKey, String(count)),
+    ours: async () => {
+      const { url: baseURL, warehouse, namespace } = lake
+      const keys = { s3Endpoint: s3.endpoint, s3Region: s3.region, accessKey: s3.accessKey, secretAccessKey: s3.secretAccessKey }
+      const config = { baseURL, warehouse, namespace, ...keys, table: uniqueName('t').replaceAll('-', '_'), autoCreateTable: true }
+      return ours({ source: kafkaPart(orders), sink: { type: 'nessie', config } })
     },
   },
 ]

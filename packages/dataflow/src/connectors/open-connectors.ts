@@ -1,6 +1,5 @@
 // Opens the connector of a source or sink spec.
 import type { Sink as SinkSpec, Source as SourceSpec } from '@brokkr/contract/dataflow/connectors/index.ts'
-import { InvalidStart } from '../processor/config.ts'
 import type {
   ConnectorContext,
   Fault,
@@ -34,14 +33,6 @@ export const checkSink = (spec: SinkSpec, context: ConnectorContext, records: re
   findSinkConnector(spec).check(spec.config, context, records)
 
 /** The table maps each type to its configuration; the compiler cannot follow a union through it. */
-function findSourceConnector({ type }: SourceSpec): SourceConnector<unknown> {
-  const connector = sourceConnectors[type]
-  if (connector === undefined) throw new InvalidStart(`source type ${type} is not part of this build`)
-  return connector
-}
+const findSourceConnector = ({ type }: SourceSpec): SourceConnector<unknown> => sourceConnectors[type]
 
-function findSinkConnector({ type }: SinkSpec): SinkConnector<unknown> {
-  const connector = sinkConnectors[type]
-  if (connector === undefined) throw new InvalidStart(`sink type ${type} is not part of this build`)
-  return connector
-}
+const findSinkConnector = ({ type }: SinkSpec): SinkConnector<unknown> => sinkConnectors[type]

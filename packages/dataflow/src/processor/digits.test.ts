@@ -1,10 +1,12 @@
 // Numbers that a double cannot hold, through every transform and into every sink of this build.
 import { clickhouseDatabase } from '@brokkr/testing/servers/clickhouse.ts'
+import { type NessieNamespace, nessieNamespace } from '@brokkr/testing/servers/nessie.ts'
 import { emptyDatabase } from '@brokkr/testing/servers/postgres.ts'
-import { trinoSchema } from '@brokkr/testing/servers/trino.ts'
+import { trinoOnNessie, trinoSchema } from '@brokkr/testing/servers/trino.ts'
 import { expect, test } from 'vitest'
 import { sinkConnectors } from '../connectors/index.ts'
 import { fill, makeTopic } from '../connectors/test-parts/kafka-topics.ts'
+import { lakeConfig } from '../connectors/test-parts/lake.ts'
 import type { transforms } from '../transforms/index.ts'
 import { kafkaSetup, valuesOf } from './test-parts/kafka-setup.ts'
 import { startFlow } from './test-parts/real-flow.ts'
@@ -50,6 +52,15 @@ interface Place {
   readonly sinks: readonly [object, object]
   readonly read: () => Promise<string[]>
 }
+/** Two tables that Trino reads. */
+async function lakePlace(type: string, toConfig: (namespace: NessieNamespace) => object): Promise<Place> {
+  const namespace = await nessieNamespace()
+  const trino = await trinoOnNessie(namespace)
+  const sink = (table: string) => ({ type, config: { ...toConfig(namespace), table, rawMode: true, autoCreateTable: true } })
+  const read = async () =>
+    (await trino.run('select data from main_target union all select data from routed_target')).map(([data]) => String(data))
+  return { sinks: [sink('main_target'), sink('routed_target')], read }
+}
 const places: { [type: string]: () => Promise<Place> } = {
   clickhouse: async () => {
     const database = await clickhouseDatabase()
@@ -61,6 +72,9 @@ const places: { [type: string]: () => Promise<Place> } = {
     const read = async () => (await database.rows<{ text: string }>(text)).map((row) => row.text)
     return { sinks: [sink('main_target'), sink('routed_target')], read }
   },
+  nessie: () => lakePlace('nessie', (namespace) => lakeConfig(namespace, {})),
+  // Nessie speaks the protocol of every REST catalog.
+  iceberg: () => lakePlace('iceberg', (namespace) => lakeConfig(namespace, { baseURL: undefined, catalogURI: `${namespace.url}/iceberg` })),
   kafka: async () => {
     const { kafkaSink } = await kafkaSetup()
     const topics = [await makeTopic(), await makeTopic()] as const

@@ -3,13 +3,13 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { expectedRows, type MatrixEnds, openMatrixEnds } from './test-parts/matrix-ends.ts'
 import { startFlow } from './test-parts/real-flow.ts'
 
-const sources = ['kafka', 'postgresql', 'postgresql-cdc', 'clickhouse', 'trino']
-const sinks = ['kafka', 'postgresql', 'clickhouse', 'trino']
+const sources = ['kafka', 'postgresql', 'postgresql-cdc', 'clickhouse', 'trino', 'nessie']
+const sinks = ['kafka', 'postgresql', 'clickhouse', 'trino', 'nessie']
 
 let ends: MatrixEnds
 beforeAll(async () => {
   ends = await openMatrixEnds()
-}, 300_000)
+}, 600_000)
 afterAll(() => ends.close())
 
 test('every type of source and sink is part of the matrix', () => {

@@ -1,4 +1,5 @@
-// A real Trino on loopback with one catalog that keeps tables in memory. The program is a cache entry that Maven filled.
+// A real Trino on loopback with one catalog that keeps tables in memory; catalogs of Iceberg tables are added by statements. The program
+// is a cache entry that Maven filled.
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -23,9 +24,9 @@ export type TrinoOptions = {
 /** Trino needs Java 22. */
 const javaMajorMin = 22
 const core = `trino-server-core-${trinoVersion}`
-const plugin = `trino-memory-${trinoVersion}`
+const plugins = ['memory', 'iceberg']
 
-/** The folder with lib/ and plugin/memory/. */
+/** The folder with lib/ and plugin/. */
 export function ensureTrino(options: Omit<TrinoOptions, 'dir'> = {}): Promise<string> {
   const env = options.env ?? process.env
   const pomDir = fileURLToPath(new URL('../../maven/trino', import.meta.url))
@@ -33,13 +34,17 @@ export function ensureTrino(options: Omit<TrinoOptions, 'dir'> = {}): Promise<st
   const finish = async (dir: string, signal: AbortSignal) => {
     const tool = { cwd: dir, logFile: join(dir, 'unpack.log'), timeoutMs: 600_000, signal }
     await runTool({ name: 'tar', command: 'tar', args: ['-xzf', `${core}.tar.gz`, '--no-same-owner'], ...tool })
-    await runTool({ name: 'jar', command: join(home, 'bin', 'jar'), args: ['-xf', `${plugin}.zip`], ...tool })
     await rename(join(dir, core, 'lib'), join(dir, 'lib'))
     await mkdir(join(dir, 'plugin'))
-    await rename(join(dir, plugin), join(dir, 'plugin', 'memory'))
-    for (const left of [core, `${core}.tar.gz`, `${plugin}.zip`]) await rm(join(dir, left), { recursive: true })
+    for (const name of plugins) {
+      const plugin = `trino-${name}-${trinoVersion}`
+      await runTool({ name: 'jar', command: join(home, 'bin', 'jar'), args: ['-xf', `${plugin}.zip`], ...tool })
+      await rename(join(dir, plugin), join(dir, 'plugin', name))
+      await rm(join(dir, `${plugin}.zip`))
+    }
+    for (const left of [core, `${core}.tar.gz`]) await rm(join(dir, left), { recursive: true })
   }
-  return fetchWithMaven({ cache: cacheDir(env), key: `trino/${trinoVersion}`, pomDir, finish, ...options, env })
+  return fetchWithMaven({ cache: cacheDir(env), key: `trino/${trinoVersion}-${plugins.join('-')}`, pomDir, finish, ...options, env })
 }
 
 export async function startTrino(options: TrinoOptions): Promise<TrinoServer> {
@@ -89,6 +94,7 @@ async function writeFiles(dir: string, url: string, program: string): Promise<vo
     'query.max-memory': '400MB',
     'query.max-memory-per-node': '400MB',
     'plugin.dir': join(program, 'plugin'),
+    'catalog.management': 'dynamic',
     // Answers of a proxy in front of the server keep its address.
     'http-server.process-forwarded': 'true',
   }

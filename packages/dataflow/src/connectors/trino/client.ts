@@ -7,9 +7,9 @@ import { createOutbound, type Outbound, type OutboundRequest, type OutboundRespo
 import { parseLossless } from '../../message/json.ts'
 import { allowedFor } from '../allowed-hosts.ts'
 import { type ConnectorContext, ConnectorError } from '../connector.ts'
+import { type AuthConfig, Authorization } from '../http-authorization.ts'
 import { tlsOptions } from '../tls-options.ts'
-import { type AuthConfig, Authorization } from './authorization.ts'
-import { type QueryError, TrinoQueryFailed, TrinoRejection } from './errors.ts'
+import { type QueryError, TrinoQueryFailed, TrinoRejection, toTrinoError } from './errors.ts'
 
 export type TrinoPlace = AuthConfig &
   Pick<TrinoSink, 'serverURL' | 'catalog' | 'schema' | 'user' | 'tls' | 'queryTimeoutSeconds' | 'sessionProperties'>
@@ -70,7 +70,9 @@ export class TrinoClient {
     this.#context = context
     this.#origin = toOrigin(place.serverURL ?? '')
     this.#outbound = outbound
-    this.#authorization = new Authorization(place, context, outbound)
+    this.#authorization = new Authorization(place, context, outbound, (failure, doing) =>
+      toTrinoError('status' in failure ? new TrinoRejection(failure.status) : failure.thrown, doing),
+    )
   }
 
   /** The prefix of the source text of all queries of the flow. */

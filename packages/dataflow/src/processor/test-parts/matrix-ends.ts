@@ -1,10 +1,12 @@
 // One source and one sink of every type on the shared servers, each with the same hundred rows, for a test that joins them all.
 import { type ClickhouseDatabase, clickhouseDatabase } from '@brokkr/testing/servers/clickhouse.ts'
 import { kafka, uniqueName } from '@brokkr/testing/servers/kafka.ts'
+import { nessieNamespace } from '@brokkr/testing/servers/nessie.ts'
 import { emptyDatabase, type TestDatabase } from '@brokkr/testing/servers/postgres.ts'
-import { type TrinoSchema, trinoSchema } from '@brokkr/testing/servers/trino.ts'
+import { type TrinoSchema, trinoOnNessie, trinoSchema } from '@brokkr/testing/servers/trino.ts'
 import type pg from 'pg'
 import { drain, fill, makeTopic } from '../../connectors/test-parts/kafka-topics.ts'
+import { lakeConfig } from '../../connectors/test-parts/lake.ts'
 import type { Connector } from './kafka-setup.ts'
 
 export const rowCount = 100
@@ -31,7 +33,8 @@ export const expectedRows: MatrixRow[] = Array.from({ length: rowCount }, (_, id
 
 export async function openMatrixEnds(): Promise<MatrixEnds> {
   const [database, clickhouse, { plaintext }] = [await emptyDatabase(), await clickhouseDatabase(), await kafka()]
-  const trino = await trinoSchema()
+  const [trino, namespace] = [await trinoSchema(), await nessieNamespace()]
+  const lake = await trinoOnNessie(namespace)
   const client = await database.connect()
   const topic = await makeTopic({ partitions: 3 })
   await fill(
@@ -52,6 +55,8 @@ export async function openMatrixEnds(): Promise<MatrixEnds> {
   await trino.run(
     `insert into rows values ${expectedRows.map(({ id, name, big }) => `(${id}, '${name}', ${big}, current_timestamp)`).join(', ')}`,
   )
+  await lake.run('create table rows (id bigint, name varchar, big bigint)')
+  await lake.run(`insert into rows values ${values}`)
   const kafkaPart = (name: string): Connector => ({ type: 'kafka', config: { brokers: [plaintext], topic: name } })
   return {
     sources: {
@@ -64,12 +69,14 @@ export async function openMatrixEnds(): Promise<MatrixEnds> {
       },
       clickhouse: async () => ({ type: 'clickhouse', config: { connectionString: clickhouse.url, table: 'rows' } }),
       trino: async () => ({ type: 'trino', config: { ...place, table: 'rows' } }),
+      nessie: async () => ({ type: 'nessie', config: lakeConfig(namespace, { table: 'rows' }) }),
     },
     sinks: {
       kafka: () => kafkaSink(kafkaPart),
       postgresql: () => postgresSink(database, client),
       clickhouse: () => clickhouseSink(clickhouse),
-      trino: () => trinoSink(trino, place),
+      trino: () => tableSink(trino, 'trino', place),
+      nessie: () => tableSink(lake, 'nessie', lakeConfig(namespace, {})),
     },
     close: () => client.end(),
   }
@@ -100,9 +107,10 @@ async function clickhouseSink(database: ClickhouseDatabase): Promise<MatrixSink>
   return { sink, rows: () => database.rows<MatrixRow>(`select id, name, toString(big) as big from ${table}`) }
 }
 
-async function trinoSink(trino: TrinoSchema, place: object): Promise<MatrixSink> {
+/** A table that Trino reads. */
+async function tableSink(trino: TrinoSchema, type: 'trino' | 'nessie', place: object): Promise<MatrixSink> {
   const table = uniqueName('t').replaceAll('-', '_')
-  const sink = { type: 'trino', config: { ...place, table, autoCreateTable: true } }
+  const sink = { type, config: { ...place, table, autoCreateTable: true } }
   const rows = async () =>
     (await trino.run(`select id, name, cast(big as varchar) from ${table}`)).map(([id, name, big]) => ({ id, name, big }) as MatrixRow)
   return { sink, rows }

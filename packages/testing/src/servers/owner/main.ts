@@ -69,6 +69,7 @@ function buildHandlers(owned: Owned): Handlers {
     schemaRegistry: () => data.schemaRegistry(),
     clickhouse: () => data.clickhouse(),
     trino: () => data.trino(),
+    nessie: () => data.nessie(),
     'kube.assets': ({ stage }) => kube.assets(stage),
     'loan.folder': ({ kind }, by) => {
       cleanUp(owned, by)

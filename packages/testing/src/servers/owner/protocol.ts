@@ -3,6 +3,7 @@ import type { KubeAssets } from '@brokkr/local/assets/kube-assets.ts'
 import type { RecordedProcess } from '@brokkr/local/supervisor/process-table.ts'
 import type { ClickhouseAddress } from '../clickhouse-server.ts'
 import type { KafkaAddress } from '../kafka-server.ts'
+import type { NessieAddress } from '../nessie-server.ts'
 import type { TrinoAddress } from '../trino-server.ts'
 
 /** The caller. A worker runs one test file after another, so servers of earlier files can be released. */
@@ -27,6 +28,7 @@ export type ServerCalls = {
   schemaRegistry: { given: object; answer: { url: string } }
   clickhouse: { given: object; answer: ClickhouseAddress }
   trino: { given: object; answer: TrinoAddress }
+  nessie: { given: object; answer: NessieAddress }
   'kube.assets': { given: { stage: 'core' | 'full' }; answer: KubeAssets }
   /** A folder for a server that a test starts itself; removed at the end of the run at the latest. */
   'loan.folder': { given: { kind: 'fast' | 'plain' }; answer: string }

@@ -1,10 +1,23 @@
-// The Authorization header of requests to Trino: fixed, or an access token that is renewed before it expires.
-import type { TrinoSink } from '@brokkr/contract/dataflow/connectors/trino.ts'
+// The Authorization header of requests to a server: fixed, or an access token that is renewed before it expires.
 import type { Outbound } from '@brokkr/runtime/http-client/outbound-client.ts'
-import { type ConnectorContext, ConnectorError } from '../connector.ts'
-import { TrinoRejection, toTrinoError } from './errors.ts'
+import { type ConnectorContext, ConnectorError } from './connector.ts'
 
-export type AuthConfig = Pick<TrinoSink, 'auth' | 'basicAuth' | 'bearerToken' | 'oauth2'>
+export interface AuthConfig {
+  readonly auth: 'none' | 'basic' | 'bearer' | 'oauth2'
+  readonly basicAuth?: { readonly username?: string | undefined; readonly password?: string | undefined } | undefined
+  readonly bearerToken?: string | undefined
+  readonly oauth2?:
+    | {
+        readonly tokenURL: string
+        readonly clientID?: string | undefined
+        readonly clientSecret?: string | undefined
+        readonly scope?: string | undefined
+      }
+    | undefined
+}
+
+/** Classifies a failure of the outbound client, or a status that is not 200. */
+export type ToAuthError = (failure: { readonly thrown: unknown } | { readonly status: number }, doing: string) => ConnectorError
 
 /** A token is renewed after this part of its life. */
 const renewedAt = 0.8
@@ -15,12 +28,14 @@ export class Authorization {
   readonly #config: AuthConfig
   readonly #context: ConnectorContext
   readonly #outbound: Outbound
+  readonly #toError: ToAuthError
   #token: { readonly header: string; readonly renewAtMs: number } | undefined
 
-  constructor(config: AuthConfig, context: ConnectorContext, outbound: Outbound) {
+  constructor(config: AuthConfig, context: ConnectorContext, outbound: Outbound, toError: ToAuthError) {
     this.#config = config
     this.#context = context
     this.#outbound = outbound
+    this.#toError = toError
   }
 
   async headers(): Promise<Readonly<Record<string, string>>> {
@@ -54,18 +69,20 @@ export class Authorization {
       client_secret: clientSecret,
       ...(scope === undefined ? {} : { scope }),
     }
-    try {
-      const answer = await this.#outbound.request({
+    const doing = 'get an access token'
+    const answer = await this.#outbound
+      .request({
         url: tokenURL,
         method: 'POST',
         headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
         body: new URLSearchParams(form).toString(),
       })
-      if (answer.status !== 200) throw new TrinoRejection(answer.status === 400 ? 401 : answer.status)
-      return this.#readToken(answer.body.toString('utf8'), nowMs)
-    } catch (thrown) {
-      throw toTrinoError(thrown, 'get an access token')
-    }
+      .catch((thrown: unknown) => {
+        throw this.#toError({ thrown }, doing)
+      })
+    // Servers answer 400 for wrong credentials.
+    if (answer.status !== 200) throw this.#toError({ status: answer.status === 400 ? 401 : answer.status }, doing)
+    return this.#readToken(answer.body.toString('utf8'), nowMs)
   }
 
   #readToken(text: string, nowMs: number): { header: string; renewAtMs: number } {
