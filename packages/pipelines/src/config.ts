@@ -115,6 +115,7 @@ export function toControllerSettings({ pipelines }: PipelinesConfig): Controller
     retry: { baseMs: pipelines.promotion_retry_delay * 1000, maxMs: pipelines.promotion_retry_max_delay * 1000 },
     clusters: { probeEveryMs: 20_000, staleMs: 60_000, collectAfterMs: 2_000, rotationMs: 60_000 },
     passBackoff: { baseMs: 200, maxMs: 60_000 },
+    effectReadFloorMs: 10_000,
     resyncMs: pipelines.resync * 1000,
     workers: pipelines.workers,
     noCrossNamespaceRefs: pipelines.no_cross_namespace_refs,

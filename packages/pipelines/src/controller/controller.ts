@@ -44,6 +44,8 @@ export interface ControllerSettings {
   readonly clusters: RemoteTimes
   /** Pauses after passes that failed. */
   readonly passBackoff: { readonly baseMs: number; readonly maxMs: number }
+  /** Shortest pause between two reads of an effect that were requested. */
+  readonly effectReadFloorMs: number
   readonly resyncMs: number
   /** Passes in parallel that call outside servers. Two more observe, decide and write records. */
   readonly workers: number
@@ -70,6 +72,7 @@ export const defaultControllerSettings: ControllerSettings = {
   retry: { baseMs: 5_000, maxMs: 600_000 },
   clusters: { probeEveryMs: 20_000, staleMs: 60_000, collectAfterMs: 2_000, rotationMs: 60_000 },
   passBackoff: { baseMs: 200, maxMs: 60_000 },
+  effectReadFloorMs: 10_000,
   resyncMs: 300_000,
   workers: 8,
   noCrossNamespaceRefs: false,
@@ -115,7 +118,7 @@ export function startPipelinesController(deps: ControllerDeps, settings: Control
   )
   const secrets = new SecretVersions({ ...deps, onChange: (key) => wakeUps.secretChanged(key) })
   const recorder = createRecorder(deps, { component: 'brokkr-pipelines', instance: deps.leadership.holder })
-  const effectReads = new EffectReads(deps)
+  const effectReads = new EffectReads(deps, settings.effectReadFloorMs)
   const { noCrossNamespaceRefs, brokerUrl } = settings
   const pass: PassDeps = {
     ...deps,

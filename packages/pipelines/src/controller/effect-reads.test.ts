@@ -9,7 +9,7 @@ const requested = { annotations: { 'reconcile.fluxcd.io/requestedAt': 'now' } }
 function open() {
   const clock = manualClock()
   let jumpMs = 0
-  const reads = new EffectReads({ clock: { ...clock, now: () => clock.now() + jumpMs } })
+  const reads = new EffectReads({ clock: { ...clock, now: () => clock.now() + jumpMs } }, 10_000)
   const ageOf = (at: typeof pipeline) => (clock.now() + jumpMs - (reads.dueBaseMs('p', at, 30_000) ?? Number.NaN)) / 1000
   return { clock, reads, ageOf, jump: (seconds: number) => void (jumpMs += seconds * 1000) }
 }

@@ -4,15 +4,15 @@ import { REQUESTED_AT_ANNOTATION } from '@brokkr/contract/pipelines/fields.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { PipelineRecord } from '../objects.ts'
 
-/** Requests in quick succession do not read the forge more often. */
-const FLOOR_MS = 10_000
-
 export class EffectReads {
   readonly #clock: Clock
+  /** Requests in quick succession do not read the forge more often. */
+  readonly #floorMs: number
   readonly #reads = new Map<string, { atMs: number; requestedAt: string | undefined }>()
 
-  constructor({ clock }: { clock: Clock }) {
+  constructor({ clock }: { clock: Clock }, floorMs: number) {
     this.#clock = clock
+    this.#floorMs = floorMs
   }
 
   record(promotionUid: string, { annotations }: Pick<PipelineRecord, 'annotations'>): void {
@@ -24,7 +24,7 @@ export class EffectReads {
     const read = this.#reads.get(promotionUid)
     if (read === undefined) return null
     const readMs = this.#clock.now() - (this.#clock.monotonicMs() - read.atMs)
-    return this.isRequested(promotionUid, { annotations }) ? readMs - pollMs + Math.min(pollMs, FLOOR_MS) : readMs
+    return this.isRequested(promotionUid, { annotations }) ? readMs - pollMs + Math.min(pollMs, this.#floorMs) : readMs
   }
 
   /** Whether a pass was requested since the last read. */

@@ -10,7 +10,16 @@ import { buildPipelineStatus, compareStatus } from '../decide/pipeline-status.ts
 import { type DecideSettings, effectivePolicy } from '../decide/policy.ts'
 import type { Explanation } from '../hooks/deps.ts'
 import type { PipelineRecord, PromotionRecord } from '../objects.ts'
-import { type AttemptDeps, observeBlock, observeEffect, previewAttempt, runAttempt, StepFailed, withdrawEffect } from './attempt.ts'
+import {
+  type AttemptAt,
+  type AttemptDeps,
+  observeBlock,
+  observeEffect,
+  previewAttempt,
+  runAttempt,
+  StepFailed,
+  withdrawEffect,
+} from './attempt.ts'
 import type { EffectReads } from './effect-reads.ts'
 import { type EffectSlots, hasEffect } from './effect-slots.ts'
 import type { PipelineEvents } from './events.ts'
@@ -178,17 +187,24 @@ function report(deps: PassDeps, pipeline: PipelineRecord, written: PromotionReco
   deps.metrics.statusWritten(pipeline, written, before.status, deps.clock.now())
 }
 
-function executeAdvance(
+async function executeAdvance(
   deps: PassDeps,
   at: { pipeline: PipelineRecord; spec: PipelineSpec; promotion: PromotionRecord },
   next: Extract<Step, { do: 'advance' }>['advance'],
   signal: AbortSignal,
 ): Promise<PromotionRecord | null> {
   if (next.do === 'write') return deps.writer.writePromotionStatus(at.promotion, next.status, signal)
-  if (next.do === 'attempt') return runAttempt(deps, at, signal)
+  if (next.do === 'attempt') return attempt(deps, at, signal)
   if (next.do === 'withdraw') return withdrawEffect(deps, at, next, signal)
   deps.effectReads.record(at.promotion.uid, at.pipeline)
   return next.do === 'observe-block' ? observeBlock(deps, at, signal) : observeEffect(deps, at, signal)
+}
+
+/** An attempt that was blocked has read the base: the next look is due an interval later, or on request. */
+async function attempt(deps: PassDeps, at: AttemptAt, signal: AbortSignal): Promise<PromotionRecord | null> {
+  const written = await runAttempt(deps, at, signal)
+  if (written?.status.phase === 'Blocked') deps.effectReads.record(at.promotion.uid, at.pipeline)
+  return written
 }
 
 interface StatusAt {

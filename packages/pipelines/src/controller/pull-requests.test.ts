@@ -21,7 +21,8 @@ let server: Server
 let controller: ReturnType<typeof startTestController>
 let strategy: Awaited<ReturnType<typeof openPullRequests>>
 
-const settings = { decide: { ...fastSettings.decide, effectPollMs: 500 } }
+/** Effects are read on request: polls would run Git all the time. */
+const settings = { effectReadFloorMs: 0 }
 
 beforeAll(async () => {
   server = await openManagement()
@@ -62,10 +63,18 @@ async function wakeOften({ key }: Stages): Promise<void> {
   }
 }
 
-async function waitForPolls({ forge }: Stages, count: number): Promise<void> {
-  const polls = () => forge.requests.filter((request) => /^GET .*\/pulls\/1$/.test(request)).length
-  const before = polls()
-  await waitFor('further polls', () => polls() >= before + count)
+let requests = 0
+/** Has the controller read the effect or the block again. */
+const requestRead = ({ patch }: Stages) =>
+  patch({ metadata: { annotations: { 'reconcile.fluxcd.io/requestedAt': `request ${++requests}` } } })
+
+async function waitForReads(stages: Stages, count: number): Promise<void> {
+  const reads = () => stages.forge.requests.filter((request) => /^GET .*\/pulls\/1$/.test(request)).length
+  for (let number = 0; number < count; number++) {
+    const before = reads()
+    await requestRead(stages)
+    await waitFor('a further read', () => reads() > before, { limitMs: 60_000 })
+  }
 }
 
 async function waitForBlocked(stages: Stages, reason: string) {
@@ -203,6 +212,7 @@ test('[P47] no marker for the environment blocks the promotion without a branch'
   expect(await stages.branches()).toEqual([])
   // A commit that adds the marker ends the block.
   await stages.repository.commit({ 'release.yaml': marked('5.0.0', stages.owner) })
+  await requestRead(stages)
   await stages.waitForPhases('2 prod 6.0.0 Applied')
   expect(stages.forge.pulls).toMatchObject([{ state: 'open' }])
 })
@@ -212,6 +222,7 @@ test('a base branch that does not exist blocks the promotion until it appears', 
   const { message } = await waitForBlocked(stages, 'BranchNotFound')
   expect(message).toContain('the base branch "production" does not exist')
   await stages.repository.git(['update-ref', 'refs/heads/production', (await stages.repository.tip('main'))!])
+  await requestRead(stages)
   await stages.waitForPhases('2 prod 6.0.0 Applied')
   expect(stages.forge.pulls).toMatchObject([{ state: 'open', base: 'production' }])
 })
@@ -262,6 +273,7 @@ test('[P53] a pull request closed unmerged ends the promotion and is never creat
   await promote(stages)
   const writes = () => [...stages.forge.requests, ...stages.server.requests].filter((request) => /^(POST|PATCH|PUT)/.test(request)).length
   stages.forge.change(stages.forge.pulls[0]!, { state: 'closed' })
+  await requestRead(stages)
   await stages.waitForPhases('2 prod 6.0.0 Abandoned')
   await stages.waitForPending('Abandoned')
   const before = writes()
@@ -300,9 +312,10 @@ test('[P55] a change of the edited file in the base rebuilds the branch under th
   const tip = () => stages.repository.tip(status.effect!.branch!)
   const before = await tip()
   await stages.repository.commit({ 'other.yaml': 'a: 2\n' })
-  await waitForPolls(stages, 3)
+  await waitForReads(stages, 3)
   expect(await tip()).toBe(before)
   const base = await stages.repository.commit({ 'release.yaml': `# new\n${marked('5.0.0', stages.owner)}` })
+  await requestRead(stages)
   await waitFor('the new base', async () => (await stages.newest()).status.effect?.baseSha === base)
   expect(await stages.repository.readCommit(status.effect!.branch!)).toContain(`parent ${base}`)
   expect(await stages.repository.read(status.effect!.branch!, 'release.yaml')).toBe(`# new\n${marked('6.0.0', stages.owner)}`)
@@ -317,7 +330,7 @@ test("[P56] a person's commits on our branch stay", async () => {
   await stages.repository.commit({ 'release.yaml': `# new\n${marked('5.0.0', stages.owner)}` })
   await wakeOften(stages)
   // The second of them began after the commits, and has ended when the third begins.
-  await waitForPolls(stages, 3)
+  await waitForReads(stages, 3)
   expect(await stages.repository.tip(status.effect!.branch!)).toBe(theirs)
 })
 
@@ -384,7 +397,7 @@ test.each([
 
 test('[P62] a threshold of 0 still makes one attempt', async () => {
   await controller.stop()
-  controller = start({ settings: { decide: { ...settings.decide, attempts: 0 } } })
+  controller = start({ settings: { ...settings, decide: { ...fastSettings.decide, attempts: 0 } } })
   onTestFinished(async () => {
     await controller.stop()
     controller = start()
@@ -521,6 +534,7 @@ test('[C5] a base that moves between two attempts rewrites our branch, and one p
   const base = await stages.repository.commit({ 'release.yaml': `# new\n${marked('5.0.0', stages.owner)}` })
   stages.forge.faults.splice(0)
   const { status } = await promote(stages)
+  await requestRead(stages)
   await waitFor('the new base', async () => (await stages.repository.readCommit(status.effect!.branch!)).includes(`parent ${base}`))
   expect([stages.forge.pulls.length, await stages.branches()]).toEqual([1, [status.effect?.branch]])
 })
@@ -612,6 +626,7 @@ test('the cleaner removes the branch of a promotion that has ended, and no other
   const branch = status.effect!.branch!
   const commit = (await stages.repository.tip(branch))!
   stages.forge.change(stages.forge.pulls[0]!, { state: 'closed' })
+  await requestRead(stages)
   await stages.waitForPhases('2 prod 6.0.0 Abandoned')
   expect(await stages.repository.tip(branch)).toBe(commit)
   const other = start({ settings: { ...settings, cleaner: { everyMs: 200, ageMs: 0 } } })
