@@ -35,6 +35,8 @@ function printInteger(value: Json, type: string): Literal {
 
 function printFloat(value: Json, type: string): Literal {
   const text = isRawNumber(value) ? value.rawJSON : typeof value === 'number' || typeof value === 'string' ? String(value) : ''
+  const denormal = /^(-?)(nan|inf)(?:inity)?$/i.exec(text)
+  if (denormal !== null) return { sql: `${type} '${denormal[2]!.toLowerCase() === 'nan' ? 'NaN' : `${denormal[1]}Infinity`}'` }
   if (!/^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(text) || !Number.isFinite(Number(text))) return { problem: 'is not a number' }
   if (type === 'real' && !Number.isFinite(Math.fround(Number(text)))) return { problem: 'is outside the range of real' }
   return { sql: `${type} '${text}'` }
@@ -98,7 +100,7 @@ function printTimestamp(value: Json, type: string): Literal {
 
 function printDate(value: Json): Literal {
   const instant = toInstant(value)
-  if (instant === undefined) return { problem: 'is not a date' }
+  if (instant === undefined || Number.isNaN(new Date(instant.seconds * 1000).getTime())) return { problem: 'is not a date' }
   const isText = typeof value === 'string'
   return { sql: `DATE '${isText ? value.slice(0, 10) : new Date(instant.seconds * 1000).toISOString().slice(0, 10)}'` }
 }

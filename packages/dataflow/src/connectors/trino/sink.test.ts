@@ -131,6 +131,22 @@ test('tables and columns are created, raw mode stores texts, and a missing table
   expect(await trino.run('select data, _metadata from raw')).toEqual([['{"id":1,"value":5}', '{"topic":"a"}']])
 })
 
+test('fields with capital letters reach their columns', { timeout }, async () => {
+  const sink = await open({ table: 'letters_of_names', autoCreateTable: true })
+  await sink.write([rec({ userId: 1, name: 'a' })], none)
+  const adding = await open({ table: 'letters_of_names', unknownFields: 'addColumn' })
+  await adding.write([rec({ userId: 2, orderCount: 7 })], none)
+  expect(await trino.run('select userid, name, ordercount from letters_of_names order by 1')).toEqual([
+    [1, 'a', null],
+    [2, null, 7],
+  ])
+  expect(await failure(sink.write([rec({ userId: 3, userid: 4 })], none))).toMatchObject({
+    class: 'record',
+    recordIndex: 0,
+    message: expect.stringContaining('several fields belong to the column userid'),
+  })
+})
+
 test('[D103] an overloaded server is waited for, and a busy cluster is retried', { timeout }, async () => {
   const table = await newTable('id bigint')
   const proxy = await front()

@@ -1,7 +1,7 @@
 // Builds insert statements from records, each at most as long as the server accepts. Pure. A record that cannot be written is named by
 // its index before anything is sent.
 import type { TrinoSink } from '@brokkr/contract/dataflow/connectors/trino.ts'
-import { isRecord, type Json, type JsonObject } from '@brokkr/contract/dataflow/language/json.ts'
+import { isRecord, type Json, type JsonObject, setKey } from '@brokkr/contract/dataflow/language/json.ts'
 import { getPayload, withoutValues } from '../../message/message.ts'
 import { ConnectorError, type Rec } from '../connector.ts'
 import { toRawColumns } from '../raw-columns.ts'
@@ -47,7 +47,7 @@ export function buildInserts(batch: readonly Rec[], table: string, columns: Colu
 
 function toRow(record: Rec, index: number, columns: Columns, config: RowConfig): string {
   const fields = toFields(record, index, config)
-  if (config.unknownFields === 'deadLetter')
+  if (config.unknownFields === 'deadLetter' || (config.unknownFields === 'addColumn' && !config.rawMode))
     for (const key of Object.keys(fields)) if (!columns.has(key)) throw refuse(index, `no column for the field ${key}`)
   const values = [...columns.values()].map((column) => {
     const literal = toLiteral(column, Object.hasOwn(fields, column.name) ? fields[column.name] : undefined)
@@ -57,8 +57,24 @@ function toRow(record: Rec, index: number, columns: Columns, config: RowConfig):
   return `(${values.join(', ')})`
 }
 
-/** Fields that a record writes. */
+/** Fields that a record writes, by the names of their columns. */
 export function toFields(record: Rec, index: number, config: RowConfig): JsonObject {
+  const given = toGivenFields(record, index, config)
+  return Object.keys(given).every((key) => key === key.toLowerCase()) ? given : toLowerNames(given, index)
+}
+
+/** Names of columns are lower case, whatever a statement says. */
+function toLowerNames(given: JsonObject, index: number): JsonObject {
+  const fields: JsonObject = {}
+  for (const [key, value] of Object.entries(given)) {
+    const name = key.toLowerCase()
+    if (Object.hasOwn(fields, name)) throw refuse(index, `several fields belong to the column ${name}: names differ in case alone`)
+    setKey(fields, name, value)
+  }
+  return fields
+}
+
+function toGivenFields(record: Rec, index: number, config: RowConfig): JsonObject {
   if (config.rawMode) {
     const columns = toRawColumns(record, { ...config, upsertMode: false, conflictKey: [] }, index)
     return Object.fromEntries(Object.entries(columns).map(([name, value]) => [name, asText(name, value)]))
