@@ -3,6 +3,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Client, createClient } from '@brokkr/client'
+import { errorText } from '@brokkr/runtime/errors.ts'
 import { agentLabel, type LocalAgent } from './agent-program.ts'
 import type { LocalBroker } from './broker-program.ts'
 import { demoTemplate, demoWorkOrder } from './demo-manifest.ts'
@@ -12,6 +13,16 @@ import type { StepResult } from './progress.ts'
 import type { UpContext } from './up.ts'
 
 const webhookName = 'demo-inbox'
+
+/** A demo that cannot be completed is skipped: everything else works without it. */
+export async function startDemoExtras(context: UpContext, broker: LocalBroker, agent: LocalAgent): Promise<StepResult<void>> {
+  try {
+    return await ensureDemoExtras(context, broker, agent)
+  } catch (error) {
+    context.signal.throwIfAborted()
+    return { detail: `template, webhook and work order are not complete: ${errorText(error)}`, value: undefined, skipped: true }
+  }
+}
 
 export async function ensureDemoExtras(context: UpContext, broker: LocalBroker, agent: LocalAgent): Promise<StepResult<void>> {
   const admin = createClient({ baseUrl: broker.url, pak: () => broker.adminPak, userAgent: 'brokkr-up' })

@@ -10,7 +10,7 @@ import { startAgentProgram } from './agent-program.ts'
 import { type LocalBroker, startBrokerProgram } from './broker-program.ts'
 import { startDatabase } from './database.ts'
 import { ensureDemo } from './demo.ts'
-import { ensureDemoExtras } from './demo-extras.ts'
+import { startDemoExtras } from './demo-extras.ts'
 import { ensureDemoPipeline, waitForPromotion } from './demo-pipeline.ts'
 import { detach } from './detach.ts'
 import type { UpFlags } from './flags.ts'
@@ -109,7 +109,7 @@ async function startCluster(
   else await progress.step('pipelines', () => startPipelinesProgram(context, { broker, practice, pipelines }))
   await progress.step('demo', () => ensureDemo(context, broker, agent))
   if (pipelines !== null) await ensureDemoPipeline(context, practice, agent)
-  await progress.step('extras', () => ensureDemoExtras(context, broker, agent))
+  await progress.step('extras', () => startDemoExtras(context, broker, agent))
   await practice.finish((say) => progress.step('nodes', say))
   await startFurtherClusters(context, broker)
   if (pipelines !== null) await progress.step('promotion', () => waitForPromotion(context, broker))
