@@ -10,12 +10,13 @@ export type FrontRequest = {
   readonly headers: IncomingMessage['headers']
   readonly body: string
 }
-/** pass: to the server, `without` some headers if the front itself checks them · lose: to the server, and its answer is lost · an answer
- *  instead of the server's. */
+/** pass: to the server, `without` some headers if the front itself checks them · lose: to the server, and its answer is lost · passThen: to
+ *  the server, and another answer than its own · an answer instead of the server's. */
 export type FrontDecision =
   | 'pass'
   | 'lose'
   | { without: readonly string[] }
+  | { passThen: { status: number; body?: string } }
   | { status: number; headers?: Record<string, string>; body?: string }
 export type HttpFront = {
   readonly url: string
@@ -56,14 +57,15 @@ async function handle(
     response.writeHead(decision.status, decision.headers).end(decision.body)
     return
   }
-  const removed = typeof decision === 'object' ? decision.without : []
+  const removed = typeof decision === 'object' && 'without' in decision ? decision.without : []
   const passed = Object.fromEntries(Object.entries(headers).filter(([name]) => !removed.includes(name)))
   const answer = await forward(`${target}${path}`, method, passed, body)
   if (decision === 'lose') {
     response.destroy()
     return
   }
-  response.writeHead(answer.status, answer.headers).end(answer.body)
+  if (typeof decision === 'object' && 'passThen' in decision) response.writeHead(decision.passThen.status).end(decision.passThen.body)
+  else response.writeHead(answer.status, answer.headers).end(answer.body)
 }
 
 async function forward(url: string, method: string, headers: IncomingMessage['headers'], body: Buffer) {

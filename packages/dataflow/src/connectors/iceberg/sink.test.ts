@@ -128,7 +128,8 @@ test('[D104] a table is created from the first batch, and values that no number 
 test('[D104] two writers and Trino append at once: conflicts are repeated, every row is there once, one snapshot per batch', {
   timeout,
 }, async () => {
-  await trino.run('create table shared (id bigint)')
+  // Trino gives up after four conflicts unless told.
+  await trino.run('create table shared (id bigint) with (max_commit_retry = 100)')
   const sinks = [await open({ table: 'shared' }, { positionKey: 'one' }), await open({ table: 'shared' }, { positionKey: 'two' })]
   const batches = Array.from({ length: 8 }, (_, batch) => [rec({ id: batch * 2 }), rec({ id: batch * 2 + 1 })])
   const halves = sinks.map(async (sink, which) => {
@@ -139,6 +140,8 @@ test('[D104] two writers and Trino append at once: conflicts are repeated, every
   const ids = new Set((await listSummaries(place, 'shared')).map((summary) => summary['brokkr.batch-id']).filter((id) => id !== undefined))
   expect(ids.size).toBe(8)
   // No file of an attempt that lost stays behind.
+  const lists = (await listObjects(place, 'shared')).filter((key) => /\/snap-/.test(key) && [...ids].some((id) => key.includes(id)))
+  expect(lists.length).toBe(8)
   expect((await dataFiles('shared')).length).toBe(9)
 })
 
@@ -156,6 +159,19 @@ test('[D104] the answer to a commit is lost: the batch is found and not written 
   await write(sink, [rec({ id: 4 })])
   expect(await idsIn('lost')).toEqual([1, 2, 3, 4])
   expect((await dataFiles('lost')).length).toBe(2)
+})
+
+test('[D104] a conflict that is the answer to a repeated request deletes and repeats nothing', { timeout }, async () => {
+  await trino.run('create table twice (id bigint)')
+  const proxy = await front()
+  let conflicts = 2
+  proxy.decide((request) => (isCommit('twice')(request) && conflicts-- > 0 ? { passThen: { status: 409, body: '{}' } } : 'pass'))
+  const sink = await open({ table: 'twice', baseURL: proxy.url })
+  expect(await sink.highWater([0])).toEqual(new Map())
+  await write(sink, [rec({ id: 1 })])
+  await write(sink, [rec({ id: 2 })])
+  expect(conflicts).toBeLessThan(0)
+  expect(await idsIn('twice')).toEqual([1, 2])
 })
 
 test('[D104] a commit that the catalog refuses leaves no file behind', { timeout }, async () => {

@@ -142,6 +142,9 @@ export class IcebergTableSink implements Sink {
       await this.#settleDoubts(marker, metadata)
       const rest = batch.filter((record) => !this.#stored.has(record))
       const moves = this.#toMoves(positions)
+      // A conflict may be the answer to a request that a proxy sent twice.
+      if (upload !== undefined && marker.batches.includes(upload.batchId)) return this.#markWritten({ upload, moves })
+      await this.#discardLists(upload)
       const state = rest.length === 0 ? 'committed' : judgeMoves(marker, moves, (left, right) => this.#context.source.compare(left, right))
       if (state !== 'open' || !this.#isUsable(upload, rest, metadata)) await this.#discard(upload)
       if (state === 'fenced') throw this.#fenced()
@@ -150,7 +153,7 @@ export class IcebergTableSink implements Sink {
       const isCommitted = await this.#commit(metadata, marker, { upload: upload!, moves }, positions, signal)
       if (isCommitted) return
       if (conflicts >= conflictsMax) {
-        await this.#discard(upload)
+        this.#doubts.push({ upload: upload!, moves })
         throw new ConnectorError({ class: 'transient', type: 'transient' }, `table ${this.#name} changes too fast: ${conflicts} conflicts`)
       }
       await this.#context.clock.sleep(toWaitMs(conflicts), signal ?? this.#context.signal)
@@ -212,6 +215,11 @@ export class IcebergTableSink implements Sink {
     if (upload !== undefined) await removeFiles(this.#ready().objects, upload.paths)
   }
 
+  /** Lists of attempts that another writer overtook. */
+  async #discardLists(upload: Upload | undefined): Promise<void> {
+    if (upload !== undefined) await removeFiles(this.#ready().objects, upload.paths.splice(upload.files.length + 1))
+  }
+
   #isUsable(upload: Upload | undefined, rest: readonly Rec[], metadata: TableMetadata): boolean {
     if (upload === undefined || upload.records.length !== rest.length || upload.spec['spec-id'] !== metadata.defaultSpecId) return false
     if (upload.newFields.length === 0) return upload.schema['schema-id'] === metadata.schema['schema-id']
@@ -247,12 +255,16 @@ export class IcebergTableSink implements Sink {
   /** Returns the marker that the table has afterwards; a table that does not exist has none. */
   async #changeMarker(change: (before: Marker) => Marker): Promise<Marker> {
     const { signal } = this.#context
+    let overtaken: Upload | undefined
     for (let conflicts = 0; ; conflicts += 1) {
       const table = await this.#load(signal)
       const before = readMarker(table?.metadata.properties ?? {}, this.#marker)
-      const after = change(before)
-      if (table === undefined || after === before) return before
+      if (overtaken !== undefined && before.batches.includes(overtaken.batchId)) return before
+      await this.#discard(overtaken)
+      const changed = change(before)
+      if (table === undefined || changed === before) return before
       const upload = emptyUpload(table.metadata, randomUUID())
+      const after = withBatch(changed, upload.batchId)
       const texts = {
         summary: { 'brokkr.flow': this.#context.positionKey, 'brokkr.epoch': String(this.#context.epoch) },
         properties: { [this.#marker]: printMarker(this.#key, after) },
@@ -261,8 +273,8 @@ export class IcebergTableSink implements Sink {
         await commitUpload(this.#ready(), table.metadata, upload, texts, this.#context.clock.now(), signal)
         return after
       } catch (thrown) {
-        if (!isUnknownOutcome(thrown)) await this.#discard(upload)
         if (!(thrown instanceof IcebergRejection) || thrown.status !== 409 || conflicts >= conflictsMax) throw thrown
+        overtaken = upload
         await this.#context.clock.sleep(toWaitMs(conflicts), signal)
       }
     }
