@@ -117,7 +117,12 @@ export function startFlowController(deps: ControllerDeps, settings: ControllerSe
       reconcile: async (key, signal) => {
         if (!deps.isLeader()) return { afterMs: standbyMs }
         await view.whenSynced(signal)
-        return parseFlowKey(key).kind === 'DataFlowCron' ? cronPasses.run(key, signal) : passes.run(key, signal)
+        try {
+          return await (parseFlowKey(key).kind === 'DataFlowCron' ? cronPasses.run(key, signal) : passes.run(key, signal))
+        } finally {
+          // The end of a rollout may be in the cache before the place is noted; no change follows then.
+          wakeWaiting()
+        }
       },
     },
   )
@@ -137,7 +142,7 @@ export function startFlowController(deps: ControllerDeps, settings: ControllerSe
       })
     view.deployments.onChange(({ value }) => {
       enqueueOwner(value)
-      for (const key of places.listReady()) controller.enqueue(key)
+      wakeWaiting()
     })
     view.pods.onChange((change) => {
       const key = pods.take(change)
@@ -160,6 +165,10 @@ export function startFlowController(deps: ControllerDeps, settings: ControllerSe
       enqueueOwner(value)
     })
     environment.onUpgrade(() => wakeAll())
+  }
+
+  function wakeWaiting(): void {
+    for (const key of places.wake()) controller.enqueue(key)
   }
 
   function wakeAll(): void {

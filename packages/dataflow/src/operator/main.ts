@@ -122,7 +122,7 @@ async function openController(
     { kube, clock, log },
     {
       image: config.PROCESSOR_IMAGE,
-      env: toProcessorEnv(config, deps.env),
+      ...toProcessorEnv(config, deps.env),
       labels: toPodLabels(config.PROCESSOR_POD_LABELS),
       deployment: config.OPERATOR_DEPLOYMENT_NAME,
       namespace: deps.namespace,

@@ -6,19 +6,29 @@ import type { Log } from '@brokkr/runtime/logging/log.ts'
 import type { OperatorConfig } from './config.ts'
 import { hashEnvironment, type ProcessorEnvironment } from './desired/pod.ts'
 
+/** Environment of processors. A proxy address with a password is passed by the flow's Secret, never in clear text in an object. */
+export interface ProcessorVariables {
+  readonly env: Readonly<Record<string, string>>
+  readonly secretEnv: Readonly<Record<string, string>>
+}
+
 const proxyNames = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'] as const
 
 /** Settings of the operator that its processors get. */
-export function toProcessorEnv(config: OperatorConfig, env: Readonly<Record<string, string | undefined>>): Record<string, string> {
+export function toProcessorEnv(config: OperatorConfig, env: Readonly<Record<string, string | undefined>>): ProcessorVariables {
   const proxies = proxyNames.flatMap((name) => {
     const value = env[name] ?? env[name.toLowerCase()]
     return value === undefined || value === '' ? [] : [[name, value] as const]
   })
+  const { secret = [], plain = [] } = Object.groupBy(proxies, ([, value]) => (value.includes('@') ? 'secret' : 'plain'))
   return {
-    LOG_LEVEL: config.PROCESSOR_LOG_LEVEL,
-    PROCESSOR_PROGRESS_TIMEOUT_SECONDS: String(config.PROCESSOR_PROGRESS_TIMEOUT_SECONDS),
-    ...(config.PROCESSOR_ALLOW_LOOPBACK ? { PROCESSOR_ALLOW_LOOPBACK: 'true' } : {}),
-    ...Object.fromEntries(proxies),
+    env: {
+      LOG_LEVEL: config.PROCESSOR_LOG_LEVEL,
+      PROCESSOR_PROGRESS_TIMEOUT_SECONDS: String(config.PROCESSOR_PROGRESS_TIMEOUT_SECONDS),
+      ...(config.PROCESSOR_ALLOW_LOOPBACK ? { PROCESSOR_ALLOW_LOOPBACK: 'true' } : {}),
+      ...Object.fromEntries(plain),
+    },
+    secretEnv: Object.fromEntries(secret),
   }
 }
 
@@ -32,20 +42,20 @@ function findImage(deployment: KubeObject | undefined): string | undefined {
 }
 
 export class EnvironmentSource {
-  readonly #settings: Pick<ProcessorEnvironment, 'env' | 'labels'>
+  readonly #settings: Pick<ProcessorEnvironment, 'env' | 'secretEnv' | 'labels'>
   readonly #image: string | null
   readonly #informer: Informer<KubeObject> | undefined
   readonly #key: string
 
   constructor(
     deps: { readonly kube: Kube; readonly clock: Clock; readonly log: Log },
-    options: Pick<ProcessorEnvironment, 'env' | 'labels'> & {
+    options: Pick<ProcessorEnvironment, 'env' | 'secretEnv' | 'labels'> & {
       readonly image: string | null
       readonly deployment: string | null
       readonly namespace: string
     },
   ) {
-    this.#settings = { env: options.env, labels: options.labels }
+    this.#settings = { env: options.env, secretEnv: options.secretEnv, labels: options.labels }
     this.#image = options.image
     this.#key = `${options.namespace}/${options.deployment ?? ''}`
     this.#informer =

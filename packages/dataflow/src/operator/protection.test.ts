@@ -1,6 +1,7 @@
 // long: deletes flows and a Cron on a real control plane
 // What the operator must not end or delete: a running processor whose new form is invalid, objects of others, and one-shots that fail.
-import { textAt, valueAt } from '@brokkr/kube'
+import { checkpointKey } from '@brokkr/contract/dataflow/checkpoint.ts'
+import { type KubeObject, textAt, valueAt } from '@brokkr/kube'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { annotation, label } from './names.ts'
@@ -108,4 +109,75 @@ test('[D107] the slot that a Secret of another owner names is not dropped', asyn
   await world.kube.delete(world.ref('slots'))
   // A connection to that database would fail and hold the deletion.
   await waitFor('the end of the flow', () => isGone('slots'))
+})
+
+test('[D115] a CronJob of the public operator ends its run before the migration deletes it, and its checkpoint is copied', async () => {
+  const annotations = { [annotation.paused]: 'true' }
+  const cron = await world.create('left', flowSpec({ schedule: '0 4 * * *', suspend: true, checkpointPersistence: true, replicas: 1 }), {
+    kind: 'DataFlowCron',
+    annotations,
+  })
+  const controller = (of: KubeObject) => [
+    { apiVersion: of.apiVersion, kind: of.kind, name: of.metadata.name, uid: of.metadata.uid!, controller: true },
+  ]
+  await world.until('left', { phase: 'Stopped' }, 'DataFlowCron')
+  const template = { spec: { restartPolicy: 'Never', containers: [{ name: 'a', image: 'example.invalid/a:1' }] } }
+  const old = await world.kube.create({
+    apiVersion: 'batch/v1',
+    kind: 'CronJob',
+    metadata: { name: 'dfc-left', namespace: world.namespace, ownerReferences: controller(cron) },
+    spec: { schedule: '0 4 * * *', jobTemplate: { spec: { template } } },
+  })
+  const run = await world.kube.create({
+    apiVersion: 'batch/v1',
+    kind: 'Job',
+    metadata: {
+      name: 'dfc-left-1',
+      namespace: world.namespace,
+      ownerReferences: controller({ ...old, apiVersion: 'batch/v1', kind: 'CronJob' }),
+    },
+    spec: { suspend: true, template },
+  })
+  const saved = { name: 'dfc-left-checkpoint', namespace: world.namespace, ownerReferences: controller(cron) }
+  await world.kube.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata: saved, data: { [checkpointKey]: '{"saved":true}' } })
+  await world.patch('left', { metadata: { annotations: { note: 'again' } } }, 'DataFlowCron')
+  await waitFor('the suspended CronJob', async () => valueAt(await world.read('CronJob', 'dfc-left'), 'spec', 'suspend') === true)
+  expect((await world.read('ConfigMap', 'dfc-left-checkpoint'))?.metadata.uid).toBeDefined()
+  await world.kube.delete({ apiVersion: 'batch/v1', kind: 'Job', namespace: world.namespace, name: run.metadata.name })
+  await waitFor('the end of the CronJob', async () => (await world.read('CronJob', 'dfc-left')) === undefined)
+  expect(valueAt(await world.read('ConfigMap', 'dataflowcron-left-checkpoint'), 'data', checkpointKey)).toBe('{"saved":true}')
+  expect(await world.read('ConfigMap', 'dfc-left-checkpoint')).toBeUndefined()
+})
+
+test('an invalid request is one event per value', async () => {
+  await world.create('asked', flowSpec())
+  await world.until('asked', { phase: 'Running' })
+  const request = (text: string) => world.patch('asked', { metadata: { annotations: { [annotation.rewind]: text } } })
+  const events = async () => (await world.events('asked'))['RequestInvalid'] ?? 0
+  await request('earliest')
+  await waitFor('the event', async () => (await events()) === 1)
+  await world.patch('asked', { metadata: { annotations: { note: 'a pass' } } })
+  await request('{"id":"a"}')
+  await waitFor('the event of the second value', async () => (await events()) === 2)
+})
+
+test('[D119] a foreign Job is no run, and a refused trigger is in status and events', async () => {
+  const trigger = { name: 'after', image: 'example.invalid/t:1', env: [{ name: 'a=b', value: 'x' }] }
+  await world.create('refused', flowSpec({ schedule: '0 4 * * *', triggers: [trigger] }), { kind: 'DataFlowCron' })
+  await world.until('refused', { phase: 'Pending' }, 'DataFlowCron')
+  const labels = { app: 'dataflow-processor', [label.cron]: 'refused', [label.owned]: 'true', [label.triggerIndex]: 'processor' }
+  const template = { spec: { restartPolicy: 'Never', containers: [{ name: 'a', image: 'example.invalid/a:1' }] } }
+  const foreign = await world.kube.create({
+    apiVersion: 'batch/v1',
+    kind: 'Job',
+    metadata: { name: 'foreign-run', namespace: world.namespace, labels },
+    spec: { suspend: true, template },
+  })
+  await world.patch('refused', { metadata: { annotations: { [annotation.run]: 'one' } } }, 'DataFlowCron')
+  const status = await world.until('refused', (seen) => seen.message?.includes('cannot start') === true, 'DataFlowCron')
+  expect(status).toMatchObject({ phase: 'RunningTriggers' })
+  expect(status.conditions?.find(({ type }) => type === 'Ready')).toMatchObject({ status: 'False', reason: 'TriggerRefused' })
+  await waitFor('the event', async () => (await world.events('refused'))['TriggerRefused'] === 1)
+  expect((await world.read('Job', 'foreign-run'))?.metadata).toMatchObject({ uid: foreign.metadata.uid, labels })
+  expect((await world.read('Job', 'foreign-run'))?.metadata.labels?.[label.runId]).toBeUndefined()
 })

@@ -1,9 +1,21 @@
 // The operator's view of the cluster: caches of flows and of their objects, kept up to date by watches. Objects are reduced to the parts that
 // decisions need; of Secrets only metadata is read.
-import { type Change, type Informer, type Kind, type Kube, type KubeObject, nameKey, type ObjectRef, startInformer } from '@brokkr/kube'
+import {
+  type Change,
+  type Informer,
+  type Kind,
+  type Kube,
+  type KubeObject,
+  nameKey,
+  type ObjectMeta,
+  type ObjectRef,
+  rowsAt,
+  startInformer,
+  textAt,
+} from '@brokkr/kube'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/logging/log.ts'
-import { apiVersion, label } from './names.ts'
+import { annotation, apiVersion, label } from './names.ts'
 
 export interface WatchDeps {
   readonly kube: Kube
@@ -71,20 +83,46 @@ export type { Watched }
 
 /** The record of field owners is often larger than the object. Of a Deployment or Job the pod template is not needed, only its annotations. */
 export function reduceObject(object: KubeObject): KubeObject {
-  const { managedFields: _owners, ...metadata } = object.metadata
-  const { spec } = object
-  const template = spec?.['template'] as { metadata?: { annotations?: unknown; labels?: unknown } } | undefined
-  if (spec === undefined || template === undefined) return { ...object, metadata }
+  const metadata = reduceMetadata(object.metadata)
+  const { jobTemplate: _jobs, ...spec } = object.spec ?? {}
+  if (object.spec === undefined) return { ...object, metadata }
+  const template = spec['template'] as { metadata?: { annotations?: unknown; labels?: unknown } } | undefined
+  if (template === undefined) return { ...object, metadata, spec }
   const { annotations, labels } = template.metadata ?? {}
   return { ...object, metadata, spec: { ...spec, template: { metadata: { annotations, labels } } } }
 }
 
+/** `kubectl apply` keeps a second copy of the whole object in an annotation. */
+function reduceMetadata({ managedFields: _owners, annotations, ...metadata }: ObjectMeta): ObjectMeta {
+  if (annotations === undefined) return metadata
+  const { 'kubectl.kubernetes.io/last-applied-configuration': _copy, ...kept } = annotations
+  return { ...metadata, annotations: kept }
+}
+
+/** A pod with its spec and the states of its containers has many kilobytes; its address, phase and waiting reason decide. */
+export function reducePod({ apiVersion: version, kind, metadata, status }: KubeObject): KubeObject {
+  const { name, namespace, uid, resourceVersion, labels, ownerReferences, deletionTimestamp } = metadata
+  const address = metadata.annotations?.[annotation.progressAddress]
+  const annotations = address === undefined ? undefined : { [annotation.progressAddress]: address }
+  const containerStatuses = rowsAt(status, 'containerStatuses').map((row) => ({
+    state: { waiting: { reason: textAt(row, 'state', 'waiting', 'reason') } },
+  }))
+  const { phase, podIP } = status ?? {}
+  return {
+    apiVersion: version,
+    kind,
+    metadata: { name, ...known({ namespace, uid, resourceVersion, labels, annotations, ownerReferences, deletionTimestamp }) },
+    status: { phase, podIP, containerStatuses },
+  }
+}
+
+const known = (fields: Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+
 /** Annotations of a Secret may contain its content, as applied. */
 function reduceSecret({ apiVersion: version, kind, metadata }: KubeObject): KubeObject {
   const { name, namespace, uid, resourceVersion, ownerReferences } = metadata
-  const fields = { namespace, uid, resourceVersion, ownerReferences }
-  const known = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
-  return { apiVersion: version, kind, metadata: { name, ...known } }
+  return { apiVersion: version, kind, metadata: { name, ...known({ namespace, uid, resourceVersion, ownerReferences }) } }
 }
 
 const ownedSelector = `${label.owned}=true`
@@ -113,7 +151,7 @@ export class ClusterView {
       new Watched(deps, { kind, namespaces, labelSelector: ownedSelector, ...(metadataOnly ? { metadataOnly } : {}) })
     this.flows = ['DataFlow', 'DataFlowCron'].map((kind) => new Watched(deps, { kind: { apiVersion, kind }, namespaces }))
     this.deployments = owned({ apiVersion: 'apps/v1', kind: 'Deployment' })
-    this.pods = owned({ apiVersion: 'v1', kind: 'Pod' })
+    this.pods = new Watched(deps, { kind: { apiVersion: 'v1', kind: 'Pod' }, namespaces, labelSelector: ownedSelector, project: reducePod })
     this.jobs = owned({ apiVersion: 'batch/v1', kind: 'Job' })
     this.cronJobs = owned({ apiVersion: 'batch/v1', kind: 'CronJob' })
     // Referenced Secrets have no label of ours, and may be in namespaces whose flows are not handled.

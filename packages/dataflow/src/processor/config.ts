@@ -13,6 +13,7 @@ export interface ProcessorFlags {
   readonly name: string
   readonly bounded?: boolean
   readonly metricsPort?: string
+  readonly tapPort?: string
   /** A file instead of the ConfigMap, for a processor outside a cluster. */
   readonly checkpointFile?: string
 }
@@ -22,6 +23,7 @@ export interface ProcessorConfig {
   readonly identity: { readonly namespace: string; readonly name: string }
   readonly isBounded: boolean
   readonly metricsPort: number
+  readonly tapPort: number
   readonly checkpointFile: string | undefined
   readonly kubeconfig: string | undefined
   readonly allowLoopback: boolean
@@ -47,7 +49,8 @@ export function readProcessorConfig(flags: ProcessorFlags, env: Env): ProcessorC
     specPath: flags.specPath,
     identity: { namespace: flags.namespace, name: flags.name },
     isBounded: flags.bounded === true,
-    metricsPort: parsePort(flags.metricsPort ?? '9090'),
+    metricsPort: parsePort('--metrics-port', flags.metricsPort ?? '9090'),
+    tapPort: parsePort('--tap-port', flags.tapPort ?? '9093'),
     checkpointFile: flags.checkpointFile,
     kubeconfig: values.KUBECONFIG ?? undefined,
     allowLoopback: values.PROCESSOR_ALLOW_LOOPBACK,
@@ -105,8 +108,8 @@ export const processorTable = {
   KUBECONFIG: optional(z.string(), { description: 'Path of a kubeconfig file, for a processor outside a cluster.' }),
 }
 
-function parsePort(text: string): number {
+function parsePort(flag: string, text: string): number {
   const value = Number(text)
-  if (!Number.isInteger(value) || value < 0 || value > 65_535) throw new InvalidStart(`--metrics-port: "${text}" is not a port`)
+  if (!Number.isInteger(value) || value < 0 || value > 65_535) throw new InvalidStart(`${flag}: "${text}" is not a port`)
   return value
 }

@@ -24,6 +24,8 @@ import { connectRetry, retryDelayMs } from './pipeline/retry.ts'
 import { createRedact } from './secret-values.ts'
 import { createFlowMetrics } from './status/flow-metrics.ts'
 import { startHealth } from './status/health.ts'
+import { Tap } from './tap/tap.ts'
+import { startTapServer } from './tap/tap-server.ts'
 
 export type { ProcessorFlags } from './config.ts'
 export { type ReplayFlags, runReplay } from './replay/replay-main.ts'
@@ -52,7 +54,9 @@ async function runFlow(config: ProcessorConfig, spec: LoadedSpec, env: NodeJS.Pr
     { clock: systemClock, log, metrics },
     { host: '0.0.0.0', port: config.metricsPort, pod: config.pod, version },
   )
-  log.info('processor started', { port: health.port, version, spec_hash: specHash, bounded: config.isBounded })
+  const tap = new Tap({ clock: systemClock }, flow)
+  const tapServer = await startTapServer({ tap, log }, config.tapPort)
+  log.info('processor started', { port: health.port, tap_port: tapServer.port, version, spec_hash: specHash, bounded: config.isBounded })
   const stopping = stopOnSignals(log)
   try {
     if (checkpoint !== undefined) await takeOverCheckpoint(checkpoint, log, stopping, processorSpec.oneShots.resetId)
@@ -68,6 +72,7 @@ async function runFlow(config: ProcessorConfig, spec: LoadedSpec, env: NodeJS.Pr
       metrics: createFlowMetrics(metrics, identity),
       checkpoint,
       redact,
+      tap,
       openSource: (context) => openSource(flow.source, context),
       openSink: ({ spec: sink }, context) => openSink(sink, context),
     },
@@ -79,7 +84,7 @@ async function runFlow(config: ProcessorConfig, spec: LoadedSpec, env: NodeJS.Pr
   if (stopping.aborted) pipeline.stop()
   const end = await pipeline.run()
   log.info('processor ended', { exit_code: end.exitCode, reason: end.reason })
-  await health.close()
+  await Promise.all([health.close(), tapServer.close()])
   return end
 }
 

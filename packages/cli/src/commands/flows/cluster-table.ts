@@ -137,6 +137,22 @@ export const clusterFlowCommands: readonly CommandSpec[] = [
     },
   },
   {
+    path: 'flows tap',
+    summary: 'Show records of a running flow as they leave its transformations: masked ones, or else keys and types.',
+    args: [flow],
+    options: [
+      { flags: '--address <host:port>', text: 'address of a forwarded port 9093 of a pod of the flow' },
+      { flags: '--count <number>', text: 'end after this many records' },
+      ...readOptions.filter(({ flags }) => !flags.startsWith('-o')),
+    ],
+    examples: ['flows tap orders', 'flows tap orders --count 5', 'flows tap orders --address 127.0.0.1:9093'],
+    exits: found,
+    load: async () => {
+      const { tapFlow } = await import('./tap.ts')
+      return (cli, [name = ''], options) => tapFlow(cli.globals, name, options)
+    },
+  },
+  {
     path: 'flows dead-letters list',
     summary: "List the newest dead letters of a flow; its errors sink is read with the caller's own permissions.",
     args: [flow],

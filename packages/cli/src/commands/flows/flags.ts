@@ -13,6 +13,10 @@ export interface ReplayCommandFlags extends SteerFlags {
   readonly to?: string
   readonly max?: string
 }
+export interface TapFlags extends Omit<FlowFlags, 'output'> {
+  readonly address?: string
+  readonly count?: string
+}
 export interface DeadLetterFlags extends FlowFlags {
   readonly count: string
   readonly allowLoopback?: boolean

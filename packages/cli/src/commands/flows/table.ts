@@ -49,6 +49,7 @@ export const flowCommands: readonly CommandSpec[] = [
       ...specOptions,
       { flags: '--bounded', text: 'read up to the current end of the source, then exit' },
       { flags: '--metrics-port <port>', text: 'port of probes, metrics and progress; 0: a free port', default: '9090' },
+      { flags: '--tap-port <port>', text: 'port of the tap on the loopback address; 0: a free port', default: '9093' },
       { flags: '--checkpoint-file <file>', text: 'store the checkpoint in a file instead of a ConfigMap', completes: 'file' },
     ],
     examples: [

@@ -3,7 +3,7 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { hasReason, type Kube, type KubeObject, refOf, rowsAt, textAt, timeText, valueAt } from '@brokkr/kube'
+import { type Fields, hasReason, type Kube, type KubeObject, numberAt, refOf, rowsAt, textAt, timeText } from '@brokkr/kube'
 import { type Exit, type OwnedProcess, spawnOwned } from '@brokkr/local/supervisor/spawn-owned.ts'
 import { errorText } from '@brokkr/runtime/errors.ts'
 import type { Log } from '@brokkr/runtime/logging/log.ts'
@@ -19,15 +19,17 @@ const pollMs = 500
 const restartMs = { first: 1_000, max: 60_000 }
 const graceMs = 60_000
 const addressAnnotation = 'dataflow.dataflow.io/progress-address'
+const tapAnnotation = 'dataflow.dataflow.io/tap-address'
 
 export async function startPodProcess(
   deps: { readonly kube: Kube; readonly log: Log },
   pod: KubeObject,
   options: RunnerOptions,
 ): Promise<PodProcess> {
-  const command = toCommand(pod, options)
+  const secret = await readSecret(deps.kube, pod)
+  const command = toCommand(pod, secret, options)
   await mkdir(options.folder, { recursive: true, mode: 0o700 })
-  await writeSecret(deps.kube, pod, options.folder)
+  await writeFile(join(options.folder, 'spec.json'), decodeKey(secret, 'spec.json'), { mode: 0o600 })
   const stopping = new AbortController()
   let current: OwnedProcess | undefined
   const ended = run()
@@ -63,20 +65,27 @@ export async function startPodProcess(
   }
 }
 
-async function writeSecret(kube: Kube, pod: KubeObject, folder: string): Promise<void> {
+async function readSecret(kube: Kube, pod: KubeObject): Promise<KubeObject> {
   const volume = rowsAt(pod, 'spec', 'volumes').find((row) => row['name'] === 'spec')
   const name = textAt(volume, 'secret', 'secretName') ?? ''
-  const secret = await kube.get({ apiVersion: 'v1', kind: 'Secret', namespace: pod.metadata.namespace, name })
-  const text = Buffer.from(textAt(secret, 'data', 'spec.json') ?? '', 'base64')
-  await writeFile(join(folder, 'spec.json'), text, { mode: 0o600 })
+  return kube.get({ apiVersion: 'v1', kind: 'Secret', namespace: pod.metadata.namespace, name })
 }
 
-function toCommand(pod: KubeObject, { folder, kubeconfigPath, program }: RunnerOptions) {
+const decodeKey = (secret: KubeObject, key: string): Buffer => Buffer.from(textAt(secret, 'data', key) ?? '', 'base64')
+
+/** The value of a variable; from the flow's own Secret if it refers to it. */
+function findValue(variable: Fields, secret: KubeObject): string | undefined {
+  const [name, key] = ['name', 'key'].map((field) => textAt(variable, 'valueFrom', 'secretKeyRef', field))
+  return name === secret.metadata.name && key !== undefined ? decodeKey(secret, key).toString() : textAt(variable, 'value')
+}
+
+function toCommand(pod: KubeObject, secret: KubeObject, { folder, kubeconfigPath, program }: RunnerOptions) {
   const [container] = rowsAt(pod, 'spec', 'containers')
   const texts = (key: string): string[] => ((container?.[key] ?? []) as unknown[]).map(String)
-  const env = rowsAt(container, 'env').flatMap((row) =>
-    typeof row['value'] === 'string' ? [[String(row['name']), row['value']] as const] : [],
-  )
+  const env = rowsAt(container, 'env').flatMap((row) => {
+    const value = findValue(row, secret)
+    return value === undefined ? [] : [[String(row['name']), value] as const]
+  })
   const command = texts('command')
   // A pod is input from the cluster: it must not start another program of this machine.
   if (!['brokkr dataflow processor', 'brokkr dataflow replay'].includes(command.join(' ')))
@@ -88,7 +97,7 @@ function toCommand(pod: KubeObject, { folder, kubeconfigPath, program }: RunnerO
   return {
     name: 'processor',
     command: program.command,
-    args: [...program.args, ...words, ...(words[1] === 'processor' ? ['--metrics-port=0'] : [])],
+    args: [...program.args, ...words, ...(words[1] === 'processor' ? ['--metrics-port=0', '--tap-port=0'] : [])],
     cwd: folder,
     env: { ...program.env, ...Object.fromEntries(env), POD_NAME: pod.metadata.name, KUBECONFIG: kubeconfigPath },
     logFile: join(folder, 'processor.log'),
@@ -115,11 +124,12 @@ async function follow(
 
   async function publish(): Promise<void> {
     if (address === undefined) {
-      const port = await findPort(process)
-      const found = `127.0.0.1:${port}`
-      if (port !== undefined)
-        await kube.patch(refOf(pod), { type: 'merge', body: { metadata: { annotations: { [addressAnnotation]: found } } } })
-      address = port === undefined ? undefined : found
+      const ports = await findPorts(process)
+      if (ports === undefined) return
+      const found = `127.0.0.1:${ports.port}`
+      const annotations = { [addressAnnotation]: found, [tapAnnotation]: ports.tap === undefined ? null : `127.0.0.1:${ports.tap}` }
+      await kube.patch(refOf(pod), { type: 'merge', body: { metadata: { annotations } } })
+      address = found
     }
     const isReady = address !== undefined && (await isAnswering(address))
     if (isReady !== wasReady) await patchStatus(kube, pod, toRunning(isReady, restarts))
@@ -127,11 +137,13 @@ async function follow(
   }
 }
 
-async function findPort(process: OwnedProcess): Promise<number | undefined> {
+async function findPorts(process: OwnedProcess): Promise<{ port: number; tap: number | undefined } | undefined> {
   const text = (await readFile(process.logFile)).subarray(process.logStart).toString()
   const line = text.split('\n').find((each) => each.includes('"processor started"'))
-  const port = line === undefined ? undefined : valueAt(JSON.parse(line), 'port')
-  return typeof port === 'number' ? port : undefined
+  if (line === undefined) return undefined
+  const started: unknown = JSON.parse(line)
+  const port = numberAt(started, 'port')
+  return port === undefined ? undefined : { port, tap: numberAt(started, 'tap_port') }
 }
 
 const isAnswering = (address: string): Promise<boolean> =>

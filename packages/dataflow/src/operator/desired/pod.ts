@@ -9,6 +9,8 @@ import { accountName, type Owner, secretName } from '../names.ts'
 export interface ProcessorEnvironment {
   readonly image: string
   readonly env: Readonly<Record<string, string>>
+  /** Values that the flow's Secret contains under these names. */
+  readonly secretEnv: Readonly<Record<string, string>>
   /** Further labels of pods. */
   readonly labels: Readonly<Record<string, string>>
 }
@@ -19,6 +21,7 @@ const toSorted = (map: Readonly<Record<string, string>>): string[] =>
     .map((entry) => JSON.stringify(entry))
     .toSorted((a, b) => (a < b ? -1 : 1))
 
+/** Without secret values, because it is stored in clear text: they are part of the salted hash of the spec. */
 export const hashEnvironment = ({ image, env, labels }: ProcessorEnvironment): string =>
   createHash('sha256')
     .update(JSON.stringify([image, toSorted(env), toSorted(labels)]))
@@ -57,6 +60,10 @@ export function processorPod(owner: Owner, flow: Flow, parts: PodParts): Record<
           { name: 'POD_NAME', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
           nodeOptions(flow),
           ...Object.entries(parts.environment.env).map(([key, value]) => ({ name: key, value })),
+          ...Object.keys(parts.environment.secretEnv).map((key) => ({
+            name: key,
+            valueFrom: { secretKeyRef: { name: secretName(owner), key } },
+          })),
         ],
         ports: [{ name: 'metrics', containerPort: port, protocol: 'TCP' }],
         resources: flow.resources,

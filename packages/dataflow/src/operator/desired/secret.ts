@@ -16,20 +16,29 @@ export interface SecretParts {
   readonly salt: Buffer
   /** Locations of the values that came from secrets. */
   readonly secretPlaces: ProcessorSpec['secretPlaces']
+  /** Environment of the processor that must not be in clear text; keys beside the spec. */
+  readonly secretEnv: Readonly<Record<string, string>>
 }
 
 /** `flow` has its secrets resolved. */
-export function specSecret(owner: Owner, flow: Flow, { oneShots, salt, secretPlaces }: SecretParts): SpecSecret {
+export function specSecret(owner: Owner, flow: Flow, { oneShots, salt, secretPlaces, secretEnv }: SecretParts): SpecSecret {
   const text = processorSpecText(forProcessor(flow), { kind: flow.kind, oneShots, secretPlaces })
   const object = {
     apiVersion: 'v1',
     kind: 'Secret',
     metadata: childMetadata(owner, secretName(owner)),
     type: 'Opaque',
-    data: { 'spec.json': Buffer.from(text).toString('base64'), salt: salt.toString('base64') },
+    data: {
+      'spec.json': encode(text),
+      salt: salt.toString('base64'),
+      ...Object.fromEntries(Object.entries(secretEnv).map(([key, value]) => [key, encode(value)])),
+    },
   }
-  return { object, specHash: createHmac('sha256', salt).update(text).digest('hex') }
+  const hashed = Object.keys(secretEnv).length === 0 ? text : `${text}\n${JSON.stringify(secretEnv)}`
+  return { object, specHash: createHmac('sha256', salt).update(hashed).digest('hex') }
 }
+
+const encode = (text: string): string => Buffer.from(text).toString('base64')
 
 /** Without fields that only the operator reads: their changes do not roll the pod. A processor only distinguishes one replica from several. */
 const forProcessor = (flow: Flow): Flow => ({

@@ -44,8 +44,8 @@ export interface Applied {
   readonly failure: PassFailure | undefined
   readonly specHash: string | undefined
   readonly requests: OneShotRequests | undefined
-  /** Something must end first: run again soon. */
-  readonly isWaiting: boolean
+  /** What must happen first: a place of the upgrade is free, which wakes the flow, or something has ended. */
+  readonly waitsFor: 'place' | 'end' | undefined
 }
 
 /** Result of the last complete pass, for as long as its inputs are unchanged. */
@@ -60,16 +60,25 @@ export interface Settled {
 export function fingerprintOf({ object, flow, environment, replicas, isSuspended }: ApplyInput, view: ClusterView): string {
   const { namespace = '', uid, generation, annotations } = object.metadata
   const versions = listSecretKeys(flow, namespace).map((key) => view.secrets?.get(key)?.metadata.resourceVersion ?? '')
-  return JSON.stringify([uid, generation, annotations, versions, hashEnvironment(environment), replicas, isSuspended])
+  return JSON.stringify([
+    uid,
+    generation,
+    annotations,
+    versions,
+    hashEnvironment(environment),
+    environment.secretEnv,
+    replicas,
+    isSuspended,
+  ])
 }
 
 export async function applyFlow(deps: ApplyDeps, input: ApplyInput, signal: AbortSignal): Promise<Applied & { settled?: Settled }> {
   const fingerprint = fingerprintOf(input, deps.view)
-  const fail = (failure: PassFailure): Applied => ({ failure, specHash: undefined, requests: undefined, isWaiting: false })
+  const fail = (failure: PassFailure): Applied => ({ failure, specHash: undefined, requests: undefined, waitsFor: undefined })
   try {
     const remains = await removeRemains(deps.kube, input.object, signal)
     for (const event of remains.events) input.record(event)
-    if (!remains.isGone) return { failure: undefined, specHash: undefined, requests: undefined, isWaiting: true }
+    if (!remains.isGone) return { failure: undefined, specHash: undefined, requests: undefined, waitsFor: 'end' }
     return await applyObjects(deps, input, { fingerprint, signal })
   } catch (error) {
     if (error instanceof ResolutionError) return fail({ at: 'resolved', reason: error.reason, message: error.message })
@@ -94,7 +103,12 @@ async function applyObjects(deps: ApplyDeps, input: ApplyInput, pass: Pass): Pro
   const requests = readOneShots(object, stored.oneShots, input.seen)
   const salt = stored.salt ?? randomBytes(saltBytes)
   const secretPlaces = flow.secrets.map(({ keys }) => [...keys])
-  const { object: secret, specHash } = specSecret(object, resolved, { oneShots: requests.oneShots, salt, secretPlaces })
+  const { object: secret, specHash } = specSecret(object, resolved, {
+    oneShots: requests.oneShots,
+    salt,
+    secretPlaces,
+    secretEnv: environment.secretEnv,
+  })
   const plan = planChildren(object, flow, deps)
   for (const wanted of [secret, ...plan.wanted]) {
     const { result } = await deps.children.ensure(object, wanted, signal)
@@ -102,10 +116,10 @@ async function applyObjects(deps: ApplyDeps, input: ApplyInput, pass: Pass): Pro
   }
   for (const ref of plan.unwanted) await deps.children.remove(object, ref, signal)
   const isCron = object.kind === 'DataFlowCron'
-  const isApplied = isCron ? await applyCronJob(deps, input, signal) : await applyDeployment(deps, input, { specHash, environment, signal })
+  const waitsFor = isCron ? await applyCronJob(deps, input, signal) : await applyDeployment(deps, input, { specHash, environment, signal })
   const refs = [secret, ...plan.wanted].map(refOf)
   const settled = { fingerprint: pass.fingerprint, refs: [...refs, workloadRef(object)], specHash, requests }
-  return { failure: undefined, specHash, requests, isWaiting: !isApplied, ...(isApplied ? { settled } : {}) }
+  return { failure: undefined, specHash, requests, waitsFor, ...(waitsFor === undefined ? { settled } : {}) }
 }
 
 const saltBytes = 32
@@ -117,12 +131,12 @@ export const workloadRef = (object: KubeObject): ObjectRef => ({
 })
 
 /** A running Job keeps its spec; the next one gets the new one. */
-async function applyCronJob(deps: ApplyDeps, input: ApplyInput, signal: AbortSignal): Promise<boolean> {
+async function applyCronJob(deps: ApplyDeps, input: ApplyInput, signal: AbortSignal): Promise<undefined> {
   const { object, flow, environment, isSuspended } = input
   const wanted = cronJob(object, flow, { environment, isSuspended })
   const { result } = await deps.children.ensure(object, wanted, signal)
   recordChange(input, wanted, result)
-  return true
+  return undefined
 }
 
 interface DeploymentPass {
@@ -131,16 +145,16 @@ interface DeploymentPass {
   readonly signal: AbortSignal
 }
 
-/** Returns false if the Deployment has to wait: for a place of the upgrade, or for the end of pods that it replaces. */
-async function applyDeployment(deps: ApplyDeps, input: ApplyInput, pass: DeploymentPass): Promise<boolean> {
+/** What the Deployment has to wait for: a place of the upgrade, or the end of pods that it replaces. */
+async function applyDeployment(deps: ApplyDeps, input: ApplyInput, pass: DeploymentPass): Promise<Applied['waitsFor']> {
   const { object, flow, replicas, pods } = input
   const { specHash, environment, signal } = pass
   const live = deps.children.newest(workloadRef(object))
   // Created anew: two processors of one flow must never run.
-  if (live === undefined && pods.length > 0) return false
+  if (live === undefined && pods.length > 0) return 'end'
   const isUpgrade = live !== undefined && isEnvironmentChange(live, specHash, environment)
   const takesPlace = isUpgrade && isRolledOut(live)
-  if (takesPlace && !deps.places.take(live, flowKey(object))) return false
+  if (takesPlace && !deps.places.take(live, flowKey(object))) return 'place'
   const wanted = processorDeployment(object, flow, {
     specHash,
     environment,
@@ -151,7 +165,7 @@ async function applyDeployment(deps: ApplyDeps, input: ApplyInput, pass: Deploym
     const { result, object: applied } = await deps.children.ensure(object, wanted, signal)
     if (applied !== undefined) deps.places.note(applied)
     recordChange(input, wanted, result)
-    return true
+    return undefined
   } catch (error) {
     if (live !== undefined) deps.places.release(live)
     if (!(error instanceof NotReplaceable)) throw error
@@ -159,7 +173,7 @@ async function applyDeployment(deps: ApplyDeps, input: ApplyInput, pass: Deploym
     await deps.children.checkCreatable(wanted, signal)
     await deps.children.remove(object, workloadRef(object), signal)
     input.record(warning('DeploymentReplaced', `${error.message}: it is deleted and created again`))
-    return false
+    return 'end'
   }
 }
 

@@ -13,7 +13,7 @@ import { noMaintenance, readMaintenance } from '../status/maintenance.ts'
 import { countWanted } from '../status/wanted-replicas.ts'
 import { type Applied, workloadRef } from './apply-flow.ts'
 import { findRefusal } from './children.ts'
-import { type FlowPasses, invalid, type PassDeps, type PassSettings } from './flow-pass.ts'
+import { endMs, type FlowPasses, invalid, type PassDeps, type PassSettings } from './flow-pass.ts'
 import { validateStored } from './validate-flow.ts'
 
 const resyncMs = 5 * 60_000
@@ -47,11 +47,11 @@ export class CronPasses {
       flow === undefined
         ? invalid(problems.map(printProblem))
         : await this.#flows.apply(ready, flow, { replicas: 1, isSuspended: stopped !== undefined, before }, signal)
-    const runs = listRuns(this.#deps.jobs(key), flow?.cron?.triggers.length ?? 0)
-    const events =
-      flow === undefined
-        ? []
-        : [...(await this.#continueRuns(ready, flow, runs, signal)), ...(await this.#startRun(ready, flow, { applied, runs }, signal))]
+    const cronJob = this.#deps.children.newest(workloadRef(ready))
+    const found = listRuns(this.#deps.jobs(key), flow?.cron?.triggers.length ?? 0, cronJob?.metadata.uid)
+    const continued = flow === undefined ? { runs: found, events: [] } : await this.#continueRuns(ready, flow, found, signal)
+    const { runs } = continued
+    const started = flow === undefined ? [] : await this.#startRun(ready, flow, { applied, runs }, signal)
     const hasEnded = runs.some((run) => run.isNew && run.endedAt !== undefined)
     const status = judgeCron({
       object: ready,
@@ -59,7 +59,7 @@ export class CronPasses {
       failure: applied.failure,
       stopped,
       specHash: applied.specHash,
-      cronJob: this.#deps.children.newest(workloadRef(ready)),
+      cronJob,
       runs,
       counters: hasEnded ? await this.#readCounters(ready, signal) : undefined,
       maintenance,
@@ -68,13 +68,21 @@ export class CronPasses {
     })
     await writer.writeStatus(ready, status, signal)
     await this.#noteResults(runs, signal)
-    writer.record(ready, [...events, ...listTransitions(before, status)])
-    if (applied.failure?.at === 'applied') return { afterMs: this.#settings.pendingMs }
+    writer.record(ready, [
+      ...continued.events,
+      ...started,
+      ...listTransitions(before, status),
+      ...this.#flows.listNewProblems(ready, applied),
+    ])
+    if (applied.waitsFor !== undefined) return { afterMs: Math.min(endMs, this.#settings.pendingMs) }
+    const isRefused = runs.some(({ refusal }) => refusal !== undefined)
+    if (applied.failure?.at === 'applied' || isRefused) return { afterMs: this.#settings.pendingMs }
     return { afterMs: Math.min(findNextChangeMs(status, maintenance, clock.now()) ?? resyncMs, resyncMs) }
   }
 
-  async #continueRuns(object: KubeObject, flow: Flow, runs: readonly CronRun[], signal: AbortSignal): Promise<FlowEvent[]> {
+  async #continueRuns(object: KubeObject, flow: Flow, runs: readonly CronRun[], signal: AbortSignal): Promise<Continued> {
     const events: FlowEvent[] = []
+    const refusals = new Map<CronRun, string>()
     for (const run of runs) {
       if (run.job.metadata.labels?.[label.runId] === undefined) {
         const body = { metadata: { labels: { [label.runId]: run.id } } }
@@ -86,8 +94,8 @@ export class CronPasses {
       const job = triggerJob(object, flow, { run: run.job, runId: run.id, index: run.startTrigger })
       const refusal = await findRefusal(() => this.#deps.children.start(run.job, job, signal))
       if (refusal !== undefined) {
-        const text = `run ${run.id}: trigger ${run.startTrigger} was not started: ${refusal}`
-        events.push({ ...warning('RunFailed', text), name: `${job.metadata.name}.refused` })
+        events.push({ ...warning('TriggerRefused', describeRefusal(run, refusal)), name: `${job.metadata.name}.refused` })
+        refusals.set(run, refusal)
         continue
       }
       events.push({
@@ -95,7 +103,11 @@ export class CronPasses {
         name: `${job.metadata.name}.started`,
       })
     }
-    return events
+    const continued = runs.map((run) => {
+      const refusal = refusals.get(run)
+      return refusal === undefined ? run : { ...run, refusal, message: describeRefusal(run, refusal) }
+    })
+    return { runs: continued, events }
   }
 
   /** A run by hand: refused while another one is active under Forbid. */
@@ -136,6 +148,13 @@ export class CronPasses {
     }
   }
 }
+
+interface Continued {
+  readonly runs: readonly CronRun[]
+  readonly events: readonly FlowEvent[]
+}
+
+const describeRefusal = ({ id, index }: CronRun, refusal: string): string => `run ${id}: trigger ${index} cannot start: ${refusal}`
 
 const findStopReason = (flow: Flow, stopped: string | undefined): string | undefined =>
   stopped ?? (flow.cron?.suspend === true ? 'suspended' : undefined)

@@ -38,7 +38,8 @@ export interface PassSettings {
 }
 
 const resyncMs = 5 * 60_000
-const soonMs = 1_000
+/** The end of an object that is not watched is looked for. */
+export const endMs = 5_000
 
 export class FlowPasses {
   readonly #deps: PassDeps
@@ -46,6 +47,8 @@ export class FlowPasses {
   readonly #settled = new Map<string, Settled & { readonly atMs: number }>()
   /** Id of the last notice of each processor that became an event. */
   readonly #noticed = new Map<string, ReadonlyMap<string, number>>()
+  /** Invalid requests that became events. */
+  readonly #refused = new Map<string, ReadonlySet<string>>()
 
   constructor(deps: PassDeps, settings: PassSettings) {
     this.#deps = deps
@@ -56,6 +59,7 @@ export class FlowPasses {
     this.#deps.children.forget(this.#settled.get(key)?.refs ?? [])
     this.#settled.delete(key)
     this.#noticed.delete(key)
+    this.#refused.delete(key)
     this.#deps.secretIndex.set(key, [])
   }
 
@@ -79,7 +83,7 @@ export class FlowPasses {
         : await this.apply(ready, flow, { replicas: wanted.count, isSuspended: false, before }, signal)
     const nowMs = clock.now()
     const progress = this.#deps.progress(key)
-    const replays = this.#deps.replays.list(key)
+    const replays = this.#deps.replays.list(key, ready.metadata.uid)
     const status = judgeFlow({
       object: ready,
       before,
@@ -99,13 +103,12 @@ export class FlowPasses {
     await writer.writeStatus(ready, status, signal)
     const isNewGeneration = before.observedGeneration !== status.observedGeneration
     const clipped = isClipped && isNewGeneration ? [clippedEvent] : []
-    const refused = hasNewProblems(applied, before, status) ? applied.requests!.problems.map(describeProblem) : []
     writer.record(ready, [
       ...this.#listNotices(ready, progress.answers),
       ...replayEvents,
       ...listTransitions(before, status),
       ...clipped,
-      ...refused,
+      ...this.listNewProblems(ready, applied),
     ])
     return this.#requeue(applied, status, findNextChangeMs(status, maintenance, nowMs))
   }
@@ -120,6 +123,20 @@ export class FlowPasses {
         .filter(({ id }) => id > (last?.get(pod) ?? 0))
         .map(({ id, reason, message }) => ({ ...warning(reason, message), name: cutName(`${pod}.notice-${id}`) })),
     )
+  }
+
+  /** One event per invalid value, also after a restart of the operator: an annotation is seen with each pass, and does not change the generation. */
+  listNewProblems(object: KubeObject, { requests }: Applied): FlowEvent[] {
+    if (requests === undefined) return []
+    const key = flowKey(object)
+    const before = this.#refused.get(key)
+    this.#refused.set(key, new Set(requests.problems.map(({ id }) => id)))
+    return requests.problems
+      .filter(({ id }) => before?.has(id) !== true)
+      .map(({ annotation, reason, id }) => ({
+        ...warning('RequestInvalid', `annotation ${annotation} ${reason}`),
+        name: cutName(`${object.metadata.name}.request-${id}`),
+      }))
   }
 
   /** A flow without pods needs no cleanup, unless its slot is to be dropped. */
@@ -151,7 +168,7 @@ export class FlowPasses {
         failure: undefined,
         specHash: settled.specHash,
         requests: readOneShots(object, settled.requests.oneShots, seen),
-        isWaiting: false,
+        waitsFor: undefined,
       }
     const applied = await applyFlow(this.#deps, input, signal)
     if (applied.settled === undefined) this.#settled.delete(key)
@@ -160,7 +177,8 @@ export class FlowPasses {
   }
 
   #requeue(applied: Applied, status: DataFlowStatus, nextChangeMs: number | undefined): Outcome {
-    if (applied.isWaiting) return { afterMs: soonMs }
+    if (applied.waitsFor === 'end') return { afterMs: Math.min(endMs, this.#settings.pendingMs) }
+    if (applied.waitsFor === 'place') return { afterMs: this.#settings.pendingMs }
     if (applied.failure?.at === 'applied' || status.phase === 'Pending') return { afterMs: this.#settings.pendingMs }
     return { afterMs: Math.min(nextChangeMs ?? resyncMs, resyncMs) }
   }
@@ -169,7 +187,7 @@ export class FlowPasses {
 /** Result of a pass over an invalid flow. */
 export const invalid = (problems: readonly string[]): Applied => {
   const failure: PassFailure = { at: 'valid', message: problems.join('; ') }
-  return { failure, specHash: undefined, requests: undefined, isWaiting: false }
+  return { failure, specHash: undefined, requests: undefined, waitsFor: undefined }
 }
 
 /** An invalid flow keeps the processors of its last valid spec. */
@@ -180,10 +198,3 @@ function lastWanted(object: KubeObject, before: DataFlowStatus): { count: number
 }
 
 const clippedEvent = warning('ReplicasClipped', 'only kafka sources run with more than one replica: one processor is started')
-
-const describeProblem = ({ annotation, reason }: { annotation: string; reason: string }): FlowEvent =>
-  warning('RequestInvalid', `annotation ${annotation} ${reason}`)
-
-/** One event per request: a refused one is seen again with each pass. */
-const hasNewProblems = ({ requests }: Applied, before: DataFlowStatus, after: DataFlowStatus): boolean =>
-  (requests?.problems.length ?? 0) > 0 && before.observedGeneration !== after.observedGeneration

@@ -67,7 +67,12 @@ test.each([
   [annotation.replay, '{"id":"","max":0}'],
 ])('%s with %s is refused with its form', (name, text) => {
   const { problems, oneShots, replay } = readOneShots(flowOf({ [name]: text }), {}, {})
-  expect(problems).toEqual([{ annotation: name, reason: expect.stringContaining('is not JSON of the form {"id"') }])
+  expect(problems).toEqual([
+    { annotation: name, reason: expect.stringContaining('is not JSON of the form {"id"'), id: expect.stringMatching(/^[0-9a-f]{16}$/) },
+  ])
+  // The same value is the same problem; another value is a new one.
+  const again = (value: string) => readOneShots(flowOf({ [name]: value }), {}, {}).problems[0]?.id
+  expect([again(text) === problems[0]?.id, again(`${text} `) === problems[0]?.id]).toEqual([true, false])
   expect([oneShots, replay]).toEqual([{}, undefined])
 })
 

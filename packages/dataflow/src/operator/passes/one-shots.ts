@@ -12,6 +12,8 @@ import { annotation } from '../names.ts'
 export interface OneShotProblem {
   readonly annotation: string
   readonly reason: string
+  /** Differs between values and between objects. */
+  readonly id: string
 }
 
 export const ReplayRequest = z.object({
@@ -49,8 +51,15 @@ export function readOneShots(flow: KubeObject, before: OneShots, seen: SeenOneSh
     return at < 0
   }
   const reset = readReset(flow, seen)
-  const rewind = parseRequest(OneShots.shape.rewind, annotations[annotation.rewind], annotation.rewind, problems)
-  const replay = parseRequest(ReplayRequest, annotations[annotation.replay], annotation.replay, problems)
+  const parse = <T>(schema: z.ZodType<T>, name: string): T | undefined => {
+    const text = annotations[name]
+    const parsed = parseRequest(schema, text)
+    if (text !== undefined && parsed === undefined)
+      problems.push({ annotation: name, reason: `is not JSON of the form ${formOf(name)}`, id: hashProblem(flow, name, text) })
+    return parsed
+  }
+  const rewind = parse(OneShots.shape.rewind, annotation.rewind)
+  const replay = parse(ReplayRequest, annotation.replay)
   const run = annotations[annotation.run]
   const skip = annotations[annotation.skip] ?? before.skip
   const resetId = reset.id ?? before.resetId
@@ -90,13 +99,18 @@ function toResetId({ metadata }: KubeObject, value: unknown): string | undefined
     .slice(0, 16)
 }
 
-function parseRequest<T>(schema: z.ZodType<T>, text: string | undefined, name: string, problems: OneShotProblem[]): T | undefined {
-  if (text === undefined) return undefined
+function parseRequest<T>(schema: z.ZodType<T>, text: string | undefined): T | undefined {
   try {
-    return schema.parse(JSON.parse(text))
+    return text === undefined ? undefined : schema.parse(JSON.parse(text))
   } catch {
-    const form = name === annotation.rewind ? '{"id": …, "to": …}' : '{"id": …, "from": …, "to": …, "max": …}'
-    problems.push({ annotation: name, reason: `is not JSON of the form ${form}` })
     return undefined
   }
 }
+
+const formOf = (name: string): string => (name === annotation.rewind ? '{"id": …, "to": …}' : '{"id": …, "from": …, "to": …, "max": …}')
+
+const hashProblem = ({ metadata }: KubeObject, name: string, text: string): string =>
+  createHash('sha256')
+    .update(JSON.stringify([metadata.uid, name, text]))
+    .digest('hex')
+    .slice(0, 16)

@@ -4,10 +4,11 @@ import { checkpointKey } from '@brokkr/contract/dataflow/checkpoint.ts'
 import { controllerOf, type Kube, type KubeObject, numberAt, type ObjectRef, textAt } from '@brokkr/kube'
 import { checkpointName, fieldManager, type Owner, secretName } from '../names.ts'
 import { type FlowEvent, normal } from '../status/events.ts'
+import { findJobEnd } from '../status/jobs.ts'
 import { NameTaken } from './children.ts'
 
 export interface RemainsResult {
-  /** False while a processor of the public operator still runs. */
+  /** False while a processor or run of the public operator still goes on. */
   readonly isGone: boolean
   readonly events: readonly FlowEvent[]
 }
@@ -25,12 +26,15 @@ export async function removeRemains(kube: Kube, owner: Owner, signal: AbortSigna
   }
   const deployment = await find('apps/v1', 'Deployment', short)
   if (deployment !== undefined && !(await isScaledDown(kube, deployment, signal))) return { isGone: false, events }
+  const cronJob = await find('batch/v1', 'CronJob', short)
+  if (cronJob !== undefined && !(await isAtRest(kube, cronJob, signal))) return { isGone: false, events }
   const checkpoint = await find('v1', 'ConfigMap', `${short}-checkpoint`)
   if (checkpoint !== undefined) {
     await copyCheckpoint(kube, owner, checkpoint, signal)
     await remove(kube, checkpoint, signal)
   }
   if (deployment !== undefined) await remove(kube, deployment, signal)
+  if (cronJob !== undefined) await remove(kube, cronJob, signal)
   return { isGone: true, events }
 }
 
@@ -47,6 +51,19 @@ async function isScaledDown(kube: Kube, deployment: KubeObject, signal: AbortSig
   const observed = numberAt(deployment, 'status', 'observedGeneration') ?? 0
   const isSettled = numberAt(deployment, 'spec', 'replicas') === 0 && observed >= (metadata.generation ?? 0)
   return isSettled && (numberAt(deployment, 'status', 'replicas') ?? 0) === 0
+}
+
+/** Suspended first, so that no run starts; a run that goes on ends by itself and saves its position. */
+async function isAtRest(kube: Kube, cronJob: KubeObject, signal: AbortSignal): Promise<boolean> {
+  const { metadata } = cronJob
+  if (cronJob.spec?.['suspend'] !== true) {
+    const ref = { apiVersion: 'batch/v1', kind: 'CronJob', namespace: metadata.namespace, name: metadata.name }
+    const body = { metadata: { uid: metadata.uid ?? '' }, spec: { suspend: true } }
+    await kube.patch(ref, { type: 'merge', body }, { fieldManager, signal })
+    return false
+  }
+  const jobs = await kube.list({ apiVersion: 'batch/v1', kind: 'Job' }, { namespace: metadata.namespace, signal })
+  return jobs.items.every((job) => controllerOf(job)?.uid !== metadata.uid || findJobEnd(job) !== undefined)
 }
 
 /** Only into a checkpoint that no processor of ours has written. */

@@ -1,6 +1,6 @@
 // Replays of dead letters: a request starts a Job once; its end is reported with the counts that it leaves as its termination message.
 import type { Flow } from '@brokkr/contract/dataflow/spec/types.ts'
-import { type Kube, type KubeObject, refOf, rowsAt, textAt } from '@brokkr/kube'
+import { controllerOf, type Kube, type KubeObject, refOf, rowsAt, textAt } from '@brokkr/kube'
 import type { ProcessorEnvironment } from '../desired/pod.ts'
 import { replayJob } from '../desired/replay-job.ts'
 import { fieldManager, label } from '../names.ts'
@@ -26,9 +26,11 @@ export class Replays {
   }
 
   /** Jobs of replays that have ended and are not reported yet. */
-  list(flow: string): readonly KubeObject[] {
+  list(flow: string, uid: string | undefined): readonly KubeObject[] {
     return this.#deps.jobs(flow).filter((job) => {
       const { labels = {}, annotations = {} } = job.metadata
+      // A Job of someone else may have the same labels.
+      if (uid === undefined || controllerOf(job)?.uid !== uid) return false
       return labels[label.replayId] !== undefined && annotations[reported] === undefined && findJobEnd(job) !== undefined
     })
   }

@@ -52,10 +52,12 @@ export class UpgradePlaces {
     this.#granted.delete(keyOf(deployment))
   }
 
-  /** Flows that may go on now, as many as there are places. */
-  listReady(): string[] {
+  /** Flows that may go on now, as many as there are places. They wait no longer; one that gets no place after all waits again. */
+  wake(): string[] {
     if (this.#waiting.size === 0) return []
-    return [...this.#waiting].slice(0, Math.max(0, this.#max - this.#usedPlaces().size))
+    const ready = [...this.#waiting].slice(0, Math.max(0, this.#max - this.#usedPlaces().size))
+    for (const flow of ready) this.#waiting.delete(flow)
+    return ready
   }
 
   #usedPlaces(): ReadonlySet<string> {

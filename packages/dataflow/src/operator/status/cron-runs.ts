@@ -1,7 +1,7 @@
 // Runs of a DataFlowCron from its Jobs, and the next step of each. Pure. A run is the Job of the processor and the Jobs of the triggers that
 // follow it one after the other. Its result is noted on the processor's Job, so that triggers which are added later do not start for it.
 import { createHash } from 'node:crypto'
-import { isTerminating, type KubeObject, textAt } from '@brokkr/kube'
+import { controllerOf, isTerminating, type KubeObject, textAt } from '@brokkr/kube'
 import { label } from '../names.ts'
 import { findJobEnd } from './jobs.ts'
 
@@ -21,6 +21,8 @@ export interface CronRun {
   readonly startedAt: string
   readonly endedAt: string | undefined
   readonly message: string
+  /** Why its next trigger cannot start; it is tried again. */
+  readonly refusal?: string
 }
 
 export const toRunId = (job: KubeObject): string =>
@@ -29,10 +31,19 @@ export const toRunId = (job: KubeObject): string =>
     .digest('hex')
     .slice(0, 8)
 
-/** The oldest first. */
-export function listRuns(jobs: readonly KubeObject[], triggersCount: number): CronRun[] {
-  const processors = jobs.filter((job) => job.metadata.labels?.[label.triggerIndex] === 'processor' && !isTerminating(job))
-  const runs = processors.map((job) => toRun(job, jobs, triggersCount))
+/** The oldest first. Jobs that the CronJob does not control are of someone else, whatever their labels; without the CronJob no Job is known. */
+export function listRuns(jobs: readonly KubeObject[], triggersCount: number, cronJobUid: string | undefined): CronRun[] {
+  const isOf = (job: KubeObject, uid: string | undefined): boolean => uid !== undefined && controllerOf(job)?.uid === uid
+  const processors = jobs.filter(
+    (job) => job.metadata.labels?.[label.triggerIndex] === 'processor' && isOf(job, cronJobUid) && !isTerminating(job),
+  )
+  const runs = processors.map((job) =>
+    toRun(
+      job,
+      jobs.filter((each) => isOf(each, job.metadata.uid)),
+      triggersCount,
+    ),
+  )
   return runs.toSorted((left, right) =>
     left.startedAt === right.startedAt ? compare(left.id, right.id) : compare(left.startedAt, right.startedAt),
   )

@@ -41,7 +41,13 @@ export function judgeCron(input: CronStatusInput): DataFlowCronStatus {
   }
   if (failure?.at === 'applied') set('ProcessorDeploymentReady', false, failure.reason, failure.message)
   else conditions = conditions.filter(({ type }) => type !== 'ProcessorDeploymentReady')
-  set('Ready', failure === undefined && phase !== 'Failed', failure === undefined ? phase : 'Error', message)
+  const isRefused = failure === undefined && run?.refusal !== undefined
+  set(
+    'Ready',
+    failure === undefined && phase !== 'Failed' && !isRefused,
+    failure !== undefined ? 'Error' : isRefused ? 'TriggerRefused' : phase,
+    message,
+  )
   const lastOf = (wanted: CronRun['phase']) => runs.findLast((each) => each.phase === wanted)?.endedAt
   const { activeJobName: _job, currentRunID: _run, currentTriggerIndex: _index, ...kept } = before
   return {

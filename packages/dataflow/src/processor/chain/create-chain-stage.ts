@@ -41,7 +41,10 @@ export function createChainStage(deps: PipelineDeps, { flow }: PipelineOptions, 
     clock: deps.clock,
     chain,
     workers,
-    enqueue: (message, records, nowMs) => intake.enqueue(message, records, nowMs),
+    enqueue: (message, records, nowMs) => {
+      deps.tap?.offer(records)
+      intake.enqueue(message, records, nowMs)
+    },
     drop: (message, reason) => intake.drop(message, reason),
     fail: (message, failure) => {
       activity.record()

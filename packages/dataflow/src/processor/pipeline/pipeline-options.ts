@@ -11,6 +11,7 @@ import type { FlowSettings } from '../flow-settings.ts'
 import type { Redact } from '../secret-values.ts'
 import type { SinkPlan } from '../sinks/sink-plans.ts'
 import type { FlowMetrics } from '../status/flow-metrics.ts'
+import type { Tap } from '../tap/tap.ts'
 
 export interface PipelineDeps {
   readonly clock: Clock
@@ -21,6 +22,8 @@ export interface PipelineDeps {
   /** Absent: positions and counters are not stored between two processes. */
   readonly checkpoint: FlowCheckpoint | undefined
   readonly redact: Redact
+  /** Samples of records as they leave the chain. */
+  readonly tap?: Pick<Tap, 'offer'> | undefined
   /** A replay bypasses the chain for records that a sink rejected, and updates the dead letter of a message that fails again. */
   readonly replay?: { chain(chain: Chain): Chain; deadLetters(builder: DeadLetterBuilder): DeadLetterBuilder } | undefined
 }

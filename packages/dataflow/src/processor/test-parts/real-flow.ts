@@ -113,6 +113,7 @@ export async function startProcessor(
       '--namespace=test',
       `--name=${options.name ?? 'flow'}`,
       '--metrics-port=0',
+      '--tap-port=0',
       ...(options.args ?? ['--checkpoint-file', join(options.folder, 'checkpoint.json')]),
     ],
     env: { PATH: process.env['PATH'] ?? '', PROCESSOR_ALLOW_LOOPBACK: 'true', PROCESSOR_BLOCKED_RETRY_SECONDS: '1', ...options.env },
