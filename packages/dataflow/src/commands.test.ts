@@ -64,3 +64,28 @@ test('the preview server previews samples, rejects invalid requests and ends slo
   expect((await fetch(`http://127.0.0.1:${server.port}/other`)).status).toBe(404)
   await server.close()
 })
+
+test('[D120] the preview program answers like the command line, and the same problems are found without it', async () => {
+  const server = await startPreviewServer({ clock: systemClock, log: silentLog }, { host: '127.0.0.1', port: 0 })
+  const post = async (flow: object, samples: readonly string[]) => {
+    const body = JSON.stringify({ flow, samples })
+    const answer = await fetch(`http://127.0.0.1:${server.port}/preview`, { method: 'POST', body })
+    return { status: answer.status, text: await answer.text() }
+  }
+  const object = flowWith([
+    { type: 'filter', config: { condition: 'n > 1' } },
+    { type: 'mask', config: { fields: ['card'] } },
+    { type: 'cast', config: { spec: { n: 'int64' } } },
+  ])
+  const samples = ['{"n":1}', '{"n":9007199254740993,"card":"4111"}', '{"n":"x"}', 'nope']
+  const shown = await post(object, samples)
+  const { previews } = await previewFlow(object, { ...look, samples })
+  expect(shown.status).toBe(200)
+  expect(shown.text).toContain(JSON.stringify(previews))
+  const wrong = flowWith([{ type: 'filter', config: { condition: 'a ==' } }, { type: 'nope' }])
+  const refused = await post(wrong, [])
+  expect(refused.status).toBe(422)
+  // The contract validates by itself, in a browser too.
+  for (const problem of validateFlow(wrong).problems) expect(refused.text).toContain(JSON.stringify(problem))
+  await server.close()
+})
