@@ -25,6 +25,10 @@ const pages: Record<string, string> = {
   targets: `/stacks/${shop}?tab=targets`,
   cluster: `/clusters/${bad}`,
   promotions: '/promotions',
+  flows: '/flows',
+  flow: `/flows/${world.flowId}`,
+  'flow-editor': '/flows?tab=editor',
+  timeline: '/timeline?range=1h',
   drift: '/drift',
   diagnostics: '/diagnostics',
   'work-orders': '/work-orders',
@@ -48,7 +52,7 @@ for (const width of widths)
     const atEmpty = await openConsole(browser, empty.url, { width, height: width === 375 ? 812 : 900, theme })
     await shoot(atEmpty, '/', `sign-in-${theme}-${width}`)
     await signIn(atEmpty, empty)
-    for (const name of ['fleet', 'stacks', 'promotions', 'drift', 'webhooks', 'templates', 'work-orders'])
+    for (const name of ['fleet', 'stacks', 'promotions', 'flows', 'timeline', 'drift', 'webhooks', 'templates', 'work-orders'])
       await shoot(atEmpty, pages[name]!, `${name}-empty-${theme}-${width}`)
     await atEmpty.context.close()
   }

@@ -96,6 +96,7 @@ export const routes = {
   createLoginLink: 'POST /api/v1/auth/links',
   exchangeLoginLink: 'POST /api/v1/auth/exchange',
   listAuditLogs: 'GET /api/v1/admin/audit-logs',
+  listTimeline: 'GET /api/v1/timeline',
   getConfig: 'GET /api/v1/admin/config',
   listTasks: 'GET /api/v1/admin/tasks',
   listTemplates: 'GET /api/v1/templates',

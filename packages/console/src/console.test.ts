@@ -2,8 +2,10 @@
 // long: opens every screen in both themes
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { freePorts } from '@brokkr/local/supervisor/free-ports.ts'
 import { createAgent, startTestBroker, type TestBroker, unique } from '@brokkr/testing/broker.ts'
 import { buildConsoleWorld, type ConsoleWorld, consoleWorldEnv, manifestOf } from '@brokkr/testing/console-world.ts'
+import { startProgram } from '@brokkr/testing/program.ts'
 import { startBrowser } from '@brokkr/testing/servers/browser.ts'
 import { type ConsolePage, openConsole, signIn } from '@brokkr/testing/servers/console-page.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
@@ -21,14 +23,21 @@ const receiver = createServer((request, response) => {
 })
 
 beforeAll(async () => {
-  ;[broker, browser] = await Promise.all([startTestBroker({ env: consoleWorldEnv }), startBrowser()])
+  const [previewPort] = await freePorts(1)
+  const previewUrl = `http://127.0.0.1:${previewPort}`
+  const env = { ...consoleWorldEnv, BROKKR__BROKER__DATAFLOW_PREVIEW_URL: previewUrl }
+  const args = ['dataflow', 'preview', '--port', String(previewPort)]
+  const startPreview = startProgram({ name: 'preview', main: 'packages/cli/src/main.ts', args, env: {} })
+  const [preview, ...started] = await Promise.all([startPreview, startTestBroker({ env }), startBrowser()])
+  ;[broker, browser] = started
+  await waitFor('the preview program', async () => (await fetch(`${previewUrl}/healthz`)).ok)
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
   world = await buildConsoleWorld(broker, { hookUrl: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hook` })
   signedIn = await openConsole(browser, broker.url)
   await signIn(signedIn, broker)
   return async () => {
     await browser.close()
-    await broker.kill()
+    await Promise.all([broker.kill(), preview.kill()])
     receiver.close()
   }
 }, 240_000)
@@ -164,7 +173,11 @@ test('[X28] hostile names, labels, messages and log lines are shown as text', as
     body: { name: `${image} \u202egnp`, generator_id: generator.id, labels: ['hostile', `<b>${unique('x')}`] },
   })
   const agent = await createAgent(broker, { name: script, labels: ['hostile'], generators: [world.tenant] })
-  const object = await client.createDeploymentObject({ params: { id: stack.id }, body: { yaml_content: manifestOf('x', 'web:1', 'p') } })
+  const large = `---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: large\n  namespace: x\ndata:\n  text: '${script}${'x'.repeat(1_000_000)}'\n`
+  const object = await client.createDeploymentObject({
+    params: { id: stack.id },
+    body: { yaml_content: `${manifestOf('x', 'web:1', 'p')}${large}` },
+  })
   const params = { id: agent.agent.id }
   const now = new Date().toISOString()
   await agent.client.recordHeartbeat({ params, body: { facts: { note: image } } })
@@ -224,6 +237,8 @@ test('[X28] hostile names, labels, messages and log lines are shown as text', as
     `/stacks/${stack.id}?tab=events`,
     `/stacks/${stack.id}?tab=logs`,
     `/stacks/${stack.id}?tab=targets`,
+    `/stacks/${stack.id}?tab=desired`,
+    '/timeline?range=1h',
     `/clusters/${agent.agent.id}`,
     '/audit',
   ]) {
@@ -236,6 +251,78 @@ test('[X28] hostile names, labels, messages and log lines are shown as text', as
   expect(await page.getByRole('heading', { level: 1 }).innerText()).toContain('\\u202e')
   expect(await page.evaluate('window.broken')).toBeUndefined()
   expect(problems.slice(before)).toEqual([])
+})
+
+test('the timeline shows versions, results and changes; a mark narrows the list; a version opens its difference', async () => {
+  const { page } = signedIn
+  const { stack, object } = stackOf('catalog')
+  await broker.admin.holdStack({ params: { id: stack.id }, body: { reason: 'noon' } })
+  await page.goto('/timeline?range=1h')
+  const changes = page.getByRole('table', { name: 'Changes' })
+  await changes.getByText(new RegExp(`^catalog ${object.sequence_id} submitted`)).waitFor()
+  await changes.getByText('stack catalog held').waitFor()
+  await changes.getByText(/^shop \d+ failed on edge-17$/).waitFor()
+  const rows = await changes.getByRole('row').count()
+  await page
+    .getByRole('group', { name: /^Timeline with/ })
+    .getByRole('button', { name: /drifted on/ })
+    .last()
+    .press('Enter')
+  await page.getByRole('button', { name: 'Show all' }).waitFor()
+  expect(await changes.getByRole('row').count()).toBeLessThan(rows)
+  await page.getByRole('button', { name: 'Show all' }).click()
+  await changes
+    .getByRole('row', { name: new RegExp(`catalog ${object.sequence_id} submitted`) })
+    .getByRole('link', { name: 'Difference' })
+    .click()
+  await page.getByRole('region', { name: 'Difference' }).waitFor()
+  await broker.admin.releaseStack({ params: { id: stack.id } })
+})
+
+test('a flow is listed with its figures, drawn as a graph, and paused by an order for its agent', async () => {
+  const { page } = signedIn
+  await page.goto('/flows')
+  const row = page.getByRole('table', { name: 'Flows' }).getByRole('row', { name: /orders-to-kafka/ })
+  await row.getByText('312 /s').waitFor()
+  expect(await row.innerText()).toMatch(/312 \/s[\s\S]*48 s[\s\S]*61[\s\S]*dev-1[\s\S]*orders-flow/)
+  await row.getByRole('link', { name: 'orders-to-kafka' }).click()
+  await page.getByRole('img', { name: /source kafka orders, transform mask email, card.*errors kafka orders-dead/ }).waitFor()
+  await page.getByRole('button', { name: 'Pause' }).click()
+  await page.getByRole('region', { name: 'Orders' }).getByText('pause', { exact: true }).waitFor()
+  await page.getByRole('button', { name: 'Rewind…' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Rewind orders-to-kafka' })
+  await dialog.getByText('brokkr flows rewind orders-to-kafka --to earliest -n orders').waitFor()
+  await dialog.getByRole('button', { name: 'Rewind the flow' }).click()
+  await dialog.waitFor({ state: 'detached' })
+  const { orders } = await broker.admin.getFlow({ params: { id: world.flowId } })
+  expect(orders.map(({ action, status }) => [action, status])).toEqual([
+    ['rewind', 'PENDING'],
+    ['pause', 'PENDING'],
+  ])
+})
+
+test('a flow is checked where it is written, and its effect on samples is shown step by step', async () => {
+  const { page } = signedIn
+  await page.goto('/flows?tab=editor')
+  await page.getByRole('img', { name: /source kafka orders/ }).waitFor()
+  const text = page.getByLabel('Flow, YAML')
+  const valid = await text.inputValue()
+  await text.fill('kind: [')
+  const problems = page.getByRole('list', { name: 'Problems' })
+  await problems.getByText(/line 1/).waitFor()
+  expect(await page.getByRole('button', { name: 'Check and preview' }).isDisabled()).toBe(true)
+  await text.fill(valid.replace('type: mask', 'type: unheard-of'))
+  await page.getByRole('button', { name: 'Check and preview' }).click()
+  await problems
+    .getByText(/transformations/)
+    .first()
+    .waitFor()
+  await text.fill(valid)
+  await page.getByRole('button', { name: 'Check and preview' }).click()
+  const preview = page.getByRole('region', { name: 'Preview' })
+  await preview.getByText('The flow is valid').waitFor()
+  await preview.getByText(/^written to/).waitFor()
+  expect(await preview.innerText()).not.toContain('ada@example.com')
 })
 
 test('a webhook is tested, and a delivery is sent again', async () => {
@@ -274,10 +361,16 @@ test('a work order is created by the form and can be cancelled', async () => {
   await page.getByText('the work order is cancelled').waitFor()
 })
 
-const screens = () => [
+/** Paths; `{…}` is replaced by an id of the world. */
+const screens = [
   '/',
   '/stacks',
   '/promotions',
+  '/flows',
+  '/flows?tab=editor',
+  '/flows/{flow}',
+  '/timeline',
+  '/timeline?range=1h',
   '/drift',
   '/diagnostics',
   '/work-orders',
@@ -290,27 +383,34 @@ const screens = () => [
   '/broker',
   '/broker?tab=settings',
   '/docs',
-  `/clusters/${world.clusters[0]!.agent.id}`,
-  `/stacks/${stackOf('shop').stack.id}`,
-  `/stacks/${stackOf('shop').stack.id}?tab=history`,
-  `/stacks/${stackOf('shop').stack.id}?tab=targets`,
-]
+  '/clusters/{cluster}',
+  '/stacks/{stack}',
+  '/stacks/{stack}?tab=history',
+  '/stacks/{stack}?tab=targets',
+] as const
+const toPath = (screen: string): string =>
+  screen.replace('{cluster}', world.clusters[0]!.agent.id).replace('{stack}', stackOf('shop').stack.id).replace('{flow}', world.flowId)
 
-test.each(['light', 'dark'] as const)('every screen satisfies WCAG 2.2 AA in the %s theme', async (theme) => {
+/** One signed-in page per theme for all screens. */
+const themed = new Map<string, Promise<ConsolePage>>()
+async function openThemed(theme: 'light' | 'dark'): Promise<ConsolePage> {
   const own = await openConsole(browser, broker.url, { theme })
   await signIn(own, broker)
-  const found: string[] = []
-  for (const path of screens()) {
-    await own.page.goto(path)
+  return own
+}
+
+test.each((['light', 'dark'] as const).flatMap((theme) => screens.map((screen) => [screen, theme] as const)))(
+  '%s satisfies WCAG 2.2 AA in the %s theme',
+  async (screen, theme) => {
+    if (!themed.has(theme)) themed.set(theme, openThemed(theme))
+    const own = await themed.get(theme)!
+    await own.page.goto(toPath(screen))
     await own.page.getByRole('heading', { level: 1 }).first().waitFor()
     await own.page.waitForLoadState('networkidle', { timeout: 1_500 }).catch(() => undefined)
-    // Structure is the same in both themes; colours are not.
-    found.push(...(await own.findViolations(theme === 'dark' ? ['color-contrast'] : undefined)).map((violation) => `${path}: ${violation}`))
-  }
-  expect(found).toEqual([])
-  expect(own.problems).toEqual([])
-  await own.context.close()
-})
+    expect(await own.findViolations()).toEqual([])
+    expect(own.problems).toEqual([])
+  },
+)
 
 test('pages are reached by keyboard alone', async () => {
   const { page } = signedIn
@@ -365,21 +465,21 @@ test('a revoked session keeps the page and its draft, and asks to sign in again'
   await own.context.close()
 })
 
-test('a killed broker makes the page stale with its age; it recovers by itself and keeps its data', async () => {
+test('a killed broker makes the page stale with its age; it recovers by itself and keeps its data and drafts', async () => {
   const { page } = signedIn
   await page.goto('/')
+  await page.getByText('live', { exact: true }).waitFor()
+  await page.goto(`/stacks/${stackOf('geo').stack.id}?tab=desired`)
+  await page.getByRole('button', { name: 'Submit a version' }).click()
+  await page.getByLabel(/Manifests/).fill('kind: Draft')
   await page.getByText('live', { exact: true }).waitFor()
   await page.evaluate('window.sameDocument = true')
   await broker.kill()
   await page.getByText(/stale since/).waitFor({ timeout: 60_000 })
-  expect(
-    await page
-      .getByText(/of \d+ clusters current/)
-      .first()
-      .isVisible(),
-  ).toBe(true)
+  await page.getByRole('heading', { level: 1, name: 'geo' }).waitFor()
   broker = await broker.again()
   await page.getByText('live', { exact: true }).waitFor({ timeout: 60_000 })
   expect(await page.evaluate('window.sameDocument')).toBe(true)
+  expect(await page.getByLabel(/Manifests/).inputValue()).toBe('kind: Draft')
   expect(signedIn.problems).toEqual([])
 })

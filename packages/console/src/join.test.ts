@@ -18,6 +18,8 @@ let kube: TestCluster
 let tenant: TestGenerator
 let signedIn: ConsolePage
 let agent: ProgramProcess | undefined
+let stackId: string
+let objectsNamespace: string
 const name = unique('edge')
 
 beforeAll(async () => {
@@ -80,4 +82,56 @@ test('an invited cluster turns green, and a stack that reaches it shows its obje
   await page.goto(`/stacks/${stack.id}`)
   await page.getByRole('group', { name: 'Objects of shop' }).getByText('flags').waitFor({ timeout: 120_000 })
   expect(problems).toEqual([])
+  stackId = stack.id
+  objectsNamespace = namespace
+}, 300_000)
+
+test('the plan of a rollback and of a deletion comes from the agent and names the objects', async () => {
+  const { page } = signedIn
+  const submitted = await tenant.client.createDeploymentObject({
+    params: { id: stackId },
+    body: {
+      yaml_content: JSON.stringify({
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        metadata: { name: 'flags', namespace: objectsNamespace },
+        data: { beta: 'off' },
+      }),
+    },
+  })
+  await waitFor(
+    'the second version in the cluster',
+    async () => {
+      const [unit] = (await broker.admin.getStackStatus({ params: { id: stackId } })).agents
+      return unit?.sequence_id === submitted.sequence_id && unit.phase === 'applied'
+    },
+    { limitMs: 90_000, onTimeout: () => agent!.logTail(20) },
+  )
+  await page.goto(`/stacks/${stackId}`)
+  await page.getByRole('button', { name: 'Roll back' }).first().click()
+  const planned = page.getByRole('dialog').getByRole('list', { name: 'Changes of the plan' })
+  await planned.getByText(/update ConfigMap/).waitFor({ timeout: 90_000 })
+  await planned.getByText(/beta/).waitFor()
+  await page.keyboard.press('Escape')
+  await page.getByRole('button', { name: 'Delete' }).first().click()
+  await planned.getByText(/delete ConfigMap/).waitFor({ timeout: 90_000 })
+  await page.keyboard.press('Escape')
+}, 300_000)
+
+test('a work order is run by the agent, and its result is shown', async () => {
+  const { page } = signedIn
+  await page.goto('/work-orders')
+  await page.getByRole('button', { name: 'New work order' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Type').fill('custom')
+  await dialog.getByLabel('Label', { exact: true }).fill('env:prod')
+  await dialog.getByLabel(/Manifest/).fill(`apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: once\n  namespace: ${objectsNamespace}\n`)
+  await dialog.getByRole('button', { name: 'Create' }).click()
+  await waitFor('the work order to end', async () => (await broker.admin.listWorkOrderLog({ query: {} })).length === 1, {
+    limitMs: 120_000,
+    onTimeout: () => agent!.logTail(20),
+  })
+  await page.goto('/work-orders?tab=finished')
+  await page.getByRole('main').getByText('custom').first().waitFor({ timeout: 60_000 })
+  expect((await broker.admin.listWorkOrderLog({ query: {} }))[0]).toMatchObject({ success: true })
 }, 300_000)

@@ -45,6 +45,24 @@ const routes = [
   }),
   createRoute({
     getParentRoute: () => root,
+    path: '/flows',
+    component: lazyRouteComponent(() => import('./flows/flows-screen.tsx'), 'FlowsScreen'),
+    validateSearch: texts('tab', 'search', 'state'),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: '/flows/$id',
+    component: lazyRouteComponent(() => import('./flows/flow-screen.tsx'), 'FlowScreen'),
+    validateSearch: texts('tab'),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: '/timeline',
+    component: lazyRouteComponent(() => import('./timeline/timeline-screen.tsx'), 'TimelineScreen'),
+    validateSearch: texts('range', 'to', 'mark', 'since', 'until'),
+  }),
+  createRoute({
+    getParentRoute: () => root,
     path: '/drift',
     component: lazyRouteComponent(() => import('./drift/drift-screen.tsx'), 'DriftScreen'),
   }),

@@ -111,6 +111,7 @@ import {
   listTemplates,
   updateTemplate,
 } from './templates/template.ts'
+import { listTimeline } from './timeline/timeline.ts'
 import {
   getPendingAgentWebhooks,
   listAllDeliveries,
@@ -235,6 +236,7 @@ export const endpoints = {
   createLoginLink,
   exchangeLoginLink,
   listAuditLogs,
+  listTimeline,
   getConfig,
   listTasks,
   listTemplates,

@@ -14,6 +14,8 @@ export interface ConsoleWorld {
   readonly tenant: TestGenerator
   readonly clusters: readonly TestAgent[]
   readonly stacks: readonly ReportedStack[]
+  /** A data flow on dev-1. */
+  readonly flowId: string
 }
 
 const clusterNames = [
@@ -54,8 +56,77 @@ export async function buildConsoleWorld(broker: TestBroker, options: WorldOption
   const beating = clusters.filter(({ agent }) => agent.name !== 'edge-88')
   for (const cluster of beating) await reportCluster(cluster, stacks)
   await addOperations(broker, tenant, options.hookUrl ?? 'http://127.0.0.1:9/hook')
-  return { tenant, clusters, stacks }
+  const flowId = await addFlow(broker, tenant, clusters.find(({ agent }) => agent.name === 'dev-1')!)
+  return { tenant, clusters, stacks, flowId }
 }
+
+/** A stack with a data flow, reported as its agent would: running, behind, with dead letters. */
+async function addFlow(
+  { admin }: TestBroker,
+  { client, generator }: TestGenerator,
+  { agent, client: agentClient }: TestAgent,
+): Promise<string> {
+  const stack = await client.createStack({ body: { name: 'orders-flow', generator_id: generator.id, labels: ['env:dev'] } })
+  const object = await client.createDeploymentObject({ params: { id: stack.id }, body: { yaml_content: flowManifest } })
+  const [params, now] = [{ id: agent.id }, new Date().toISOString()]
+  const applied = { stack_id: stack.id, rev: object.sequence_id, object_id: object.id, phase: 'applied' as const, observed_at: now }
+  await agentClient.reportStatus({ params, body: { session: 1, n: 2, stacks: [applied] } })
+  const report = {
+    phase: 'Running',
+    read: 312_904,
+    written: 285_118,
+    dropped: 27_725,
+    errors: 61,
+    per_second: 312,
+    lag: { seconds: 48 },
+    observed_at: now,
+  }
+  const flow = { kind: 'DataFlow', namespace: 'orders', name: 'orders-to-kafka', ready: true, flow: report }
+  const summary = { pods_ready: 1, pods_total: 1, conditions: [], resources: [flow] }
+  await agentClient.updateHealthStatus({
+    params,
+    body: { deployment_objects: [{ id: object.id, status: 'healthy', checked_at: now, summary }] },
+  })
+  const [listed] = await admin.listFlows({ query: { name: 'orders-to-kafka' } })
+  return listed!.id
+}
+
+const flowManifest = `apiVersion: dataflow.dataflow.io/v1
+kind: DataFlow
+metadata:
+  name: orders-to-kafka
+  namespace: orders
+spec:
+  source:
+    type: kafka
+    config:
+      brokers: ["kafka:9092"]
+      topic: orders
+  transformations:
+    - type: mask
+      config:
+        fields: [email, card]
+    - type: router
+      config:
+        routes:
+          - condition: $.region == 'US'
+            name: US
+            sink:
+              type: kafka
+              config:
+                brokers: ["kafka:9092"]
+                topic: orders-us
+  sink:
+    type: kafka
+    config:
+      brokers: ["kafka:9092"]
+      topic: orders-masked
+  errors:
+    type: kafka
+    config:
+      brokers: ["kafka:9092"]
+      topic: orders-dead
+`
 
 /** A template, a webhook and an open work order, so that no screen is empty. */
 async function addOperations({ admin }: TestBroker, { client }: TestGenerator, hookUrl: string): Promise<void> {

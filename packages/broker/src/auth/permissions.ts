@@ -183,6 +183,7 @@ export const rules = {
   createLoginLink: { who: ['admin', 'anyGenerator'], denied: 'forbidden', credential: 'pak' },
   exchangeLoginLink: byLoginLink,
   listAuditLogs: adminOnly,
+  listTimeline: adminOnly,
   getConfig: adminOnly,
   listTasks: adminOnly,
   listTemplates: { who: ['admin', 'anyGenerator'], denied: 'templates_not_accessible' },

@@ -4,7 +4,7 @@ import type { Sql } from '@brokkr/postgres'
 import { database } from '@brokkr/testing/servers/postgres.ts'
 import type pg from 'pg'
 import { beforeAll, expect, test } from 'vitest'
-import { agentEvents, agentK8sEvents, agentPodLogs, agents, deploymentObjects, generators, stacks } from './stores.ts'
+import { agentEvents, agentK8sEvents, agentPodLogs, agents, deploymentObjects, generators, stacks, timeline } from './stores.ts'
 
 let client: pg.Client
 beforeAll(async () => {
@@ -21,6 +21,8 @@ beforeAll(async () => {
     insert into agent_events (id, agent_id, deployment_object_id, stack_id, event_type, status, created_at)
       select gen_random_uuid(), pg_temp.id('c', sequence_id / 7 % 20 + 1), id, stack_id, 'DEPLOY', 'SUCCESS', now() - sequence_id * interval '1 second'
       from deployment_objects;
+    insert into audit_logs (id, actor_type, action, resource_type, timestamp)
+      select gen_random_uuid(), 'admin', 'stack.created', 'stack', now() - n * interval '1 second' from generate_series(1, 20000) n;
     select make_telemetry_partitions('agent_pod_logs', now() - interval '6 hours', 6), make_telemetry_partitions('agent_k8s_events', now() - interval '6 hours', 6);
     insert into agent_pod_logs (id, created_at, agent_id, stack_id, namespace, pod, container, ts, line_sealed)
       select gen_random_uuid(), now() - n * interval '1 second', pg_temp.id('c', 1), pg_temp.id('b', n % 20 + 1), 'n', 'p', 'c', now(), '' from generate_series(1, 20000) n;
@@ -91,9 +93,18 @@ test.each<[string, string, (sql: Sql) => Promise<unknown>]>([
     'agent_events_by_agent',
     (sql) => agentEvents.listOfAgentByTime(sql, { ...noEvents, ...later, agent_id: agent }),
   ],
+  ['events of the timeline', 'agent_events_by_time', (sql) => timeline.eventRecords(sql, { ...later, from: null, to: null })],
 ])('the list of %s is led by %s and sorts no more than neighbours', async (_, index, run) => {
   const plan = await planOf(run)
   expect(plan.map((node) => node['Index Name'] ?? '').some((name) => index.split(' or ').includes(name))).toBe(true)
+  expect(plan.map((node) => node['Node Type']).filter((type) => type === 'Sort' || type === 'Seq Scan')).toEqual([])
+})
+
+test('the audit entries of the timeline are read from each month in their order', async () => {
+  const plan = await planOf((sql) => timeline.auditRecords(sql, { ...later, from: null, to: null }))
+  const indexes = plan.flatMap((node) => node['Index Name'] ?? [])
+  expect(indexes.length).toBeGreaterThan(0)
+  expect(indexes.filter((name) => !/^audit_logs_.*(_pkey|_timestamp_id_idx)/.test(name))).toEqual([])
   expect(plan.map((node) => node['Node Type']).filter((type) => type === 'Sort' || type === 'Seq Scan')).toEqual([])
 })
 

@@ -15,12 +15,12 @@ const agentReads: EndpointName[] = ['listFleet', 'listAgents', 'getAgent', 'getA
 const readsOfKind: Readonly<Record<string, readonly EndpointName[]>> = {
   agent: [...agentReads, 'getStackStatus', 'getAgentInvite', 'listAgentInvites'],
   stack: [...stackReads, 'getAssociatedStacks'],
-  deployment_object: [...stackReads, 'listDeploymentObjects', 'listAuditLogs'],
+  deployment_object: [...stackReads, 'listDeploymentObjects', 'listAuditLogs', 'listTimeline'],
   status: [...stackReads, ...agentReads],
   health: [...stackReads, ...agentReads, 'getStackHealth', 'getDeploymentHealth'],
   target: [...stackReads, 'listTargets', 'getAssociatedStacks', 'listFleet'],
   inventory: ['getStackTree'],
-  agent_event: ['listAgentEvents', 'listEvents', 'getAgentFleetStatus'],
+  agent_event: ['listAgentEvents', 'listEvents', 'listTimeline', 'getAgentFleetStatus'],
   label: ['agentsListLabels', 'stacksListLabels', 'listFleet', 'listStacks'],
   annotation: ['agentsListAnnotations', 'stacksListAnnotations'],
   registration: ['listAgentRegistrations', 'listGeneratorRegisteredAgents'],
@@ -30,6 +30,7 @@ const readsOfKind: Readonly<Record<string, readonly EndpointName[]>> = {
   webhook_delivery: ['listAllDeliveries', 'listDeliveries', 'getOverview'],
   work_order: ['listWorkOrders', 'getWorkOrder', 'listWorkOrderLog', 'getWorkOrderLog', 'getWorkOrderOutput', 'getOverview'],
   diagnostic: ['getDiagnostic'],
+  flow: ['listFlows', 'getFlow'],
   task: ['listTasks'],
   config: ['getConfig'],
 }

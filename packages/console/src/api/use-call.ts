@@ -59,6 +59,7 @@ export const usePages = <N extends CallName>(name: N, input: Call<N>, options: R
     initialPageParam: null as string | null,
     getNextPageParam: ({ next }) => next,
     enabled: options.enabled ?? true,
+    ...(options.everyMs === undefined ? {} : { refetchInterval: options.everyMs }),
     placeholderData: keepPreviousData,
   })
 

@@ -1,6 +1,6 @@
 // The board: a pipeline per row, an environment per column, a revision on its way per card. Gates stand beside the buttons.
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
-import { useMemo } from 'react'
+import { type DragEvent, useMemo, useState } from 'react'
 import { CallError } from '../api/call.ts'
 import { useCall } from '../api/use-call.ts'
 import { Age } from '../parts/age.tsx'
@@ -9,6 +9,8 @@ import { Glyph, Icon, Pill } from '../parts/icon.tsx'
 import { PanelBody } from '../parts/panel.tsx'
 import { Tabs } from '../parts/tabs.tsx'
 import { Name, plainText } from '../parts/text.tsx'
+import { MoveDialog } from './move-dialog.tsx'
+import { findPromotion, isDecidable, isTarget, type Move } from './moves.ts'
 import { type PipelineLane, type PromotionCard, toCard, toLane } from './promotion-model.ts'
 import { PromotionPanel } from './promotion-panel.tsx'
 
@@ -21,6 +23,9 @@ const shows = [
 export function PromotionsScreen() {
   const { card: chosenId, show = 'open' } = route.useSearch()
   const navigate = useNavigate()
+  /** What is dragged, and what was dropped or chosen by its button. */
+  const [dragged, setDragged] = useState<Move | null>(null)
+  const [move, setMove] = useState<Move | null>(null)
   const pipelines = useCall('listPipelines', { query: { limit: 200 } }, { everyMs: 5_000 })
   const promotions = useCall('listPromotions', { query: { limit: 200 } }, { everyMs: 3_000 })
   const cards = useMemo(() => (promotions.data ?? []).map(toCard), [promotions.data])
@@ -74,6 +79,9 @@ export function PromotionsScreen() {
                         (card) => card.pipeline === lane.name && card.namespace === lane.namespace && (show === 'all' || card.isOpen),
                       )}
                       chosenId={chosenId}
+                      dragged={dragged}
+                      drag={setDragged}
+                      choose={setMove}
                     />
                   ))}
                 </div>
@@ -85,11 +93,21 @@ export function PromotionsScreen() {
           )}
         </div>
       )}
+      {move === null ? null : <MoveDialog move={move} onClose={() => setMove(null)} />}
     </>
   )
 }
 
-function Lane({ lane, cards, chosenId }: { lane: PipelineLane; cards: readonly PromotionCard[]; chosenId: string | undefined }) {
+interface LaneProps {
+  readonly lane: PipelineLane
+  readonly cards: readonly PromotionCard[]
+  readonly chosenId: string | undefined
+  readonly dragged: Move | null
+  readonly drag: (move: Move | null) => void
+  readonly choose: (move: Move) => void
+}
+
+function Lane({ lane, cards, chosenId, dragged, drag, choose }: LaneProps) {
   return (
     <section className="card board-row" aria-label={`Pipeline ${plainText(lane.name, 100)}`}>
       <div className="board-lane">
@@ -101,10 +119,30 @@ function Lane({ lane, cards, chosenId }: { lane: PipelineLane; cards: readonly P
         </div>
         {lane.environments.map((environment, index) => {
           const own = cards.filter((card) => card.environment === environment.name)
+          const isOpen = isTarget(dragged, lane, environment.name)
+          const promotion = findPromotion(lane, environment.name, cards)
           return (
-            <div key={environment.name} className="env">
+            <div
+              key={environment.name}
+              className={isOpen ? 'env open' : 'env'}
+              {...(isOpen
+                ? {
+                    onDragOver: (event: DragEvent) => event.preventDefault(),
+                    onDrop: (event: DragEvent) => {
+                      event.preventDefault()
+                      if (dragged !== null) choose(dragged)
+                      drag(null)
+                    },
+                  }
+                : {})}
+            >
               <h2 className="f12 b">{environment.name}</h2>
-              <div className="env-head">
+              <div
+                className="env-head"
+                draggable={typeof promotion !== 'string'}
+                onDragStart={() => (typeof promotion === 'string' ? undefined : drag(promotion))}
+                onDragEnd={() => drag(null)}
+              >
                 <Glyph
                   state={
                     environment.error !== null
@@ -123,9 +161,20 @@ function Lane({ lane, cards, chosenId }: { lane: PipelineLane; cards: readonly P
                   {environment.ready} of {environment.targets} ready
                 </span>
               </div>
+              {typeof promotion === 'string' ? null : (
+                <button type="button" className="btn sm" onClick={() => choose(promotion)}>
+                  Promote to {plainText(lane.environments[index + 1]!.name, 40)}
+                </button>
+              )}
               {environment.error === null ? null : <span className="f12 ink-2">{plainText(environment.error, 200)}</span>}
               {own.map((card) => (
-                <Card key={card.id} card={card} isChosen={card.id === chosenId} />
+                <Card
+                  key={card.id}
+                  card={card}
+                  isChosen={card.id === chosenId}
+                  drag={() => drag(isDecidable(card) ? { kind: 'approve', card } : null)}
+                  drop={() => drag(null)}
+                />
               ))}
               {own.length === 0 && index > 0 && lane.environments[index - 1]!.revision !== environment.revision ? (
                 <span className="f12 ink-3">
@@ -140,12 +189,22 @@ function Lane({ lane, cards, chosenId }: { lane: PipelineLane; cards: readonly P
   )
 }
 
-function Card({ card, isChosen }: { card: PromotionCard; isChosen: boolean }) {
+interface CardProps {
+  readonly card: PromotionCard
+  readonly isChosen: boolean
+  readonly drag: () => void
+  readonly drop: () => void
+}
+
+function Card({ card, isChosen, drag, drop }: CardProps) {
   return (
     <Link
       to="/promotions"
       search={(all: Record<string, string | undefined>) => ({ ...all, card: card.id })}
       className={isChosen ? 'pcard on' : 'pcard'}
+      draggable={isDecidable(card)}
+      onDragStart={drag}
+      onDragEnd={drop}
     >
       <span className="row">
         <b className="mono cut grow" title={card.revision}>

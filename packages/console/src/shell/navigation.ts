@@ -4,6 +4,8 @@ export interface NavigationItem {
     | '/'
     | '/stacks'
     | '/promotions'
+    | '/flows'
+    | '/timeline'
     | '/drift'
     | '/diagnostics'
     | '/work-orders'
@@ -24,6 +26,8 @@ export const navigation: readonly NavigationItem[] = [
   { to: '/', label: 'Fleet', icon: 'fleet', key: 'f', group: 'daily' },
   { to: '/stacks', label: 'Stacks', icon: 'stacks', key: 's', group: 'daily' },
   { to: '/promotions', label: 'Promotions', icon: 'promo', key: 'p', group: 'daily' },
+  { to: '/flows', label: 'Flows', icon: 'flow', key: 'l', group: 'daily' },
+  { to: '/timeline', label: 'Timeline', icon: 'timeline', key: 't', group: 'Understand' },
   { to: '/drift', label: 'Drift', icon: 'drift', key: 'd', group: 'Understand' },
   { to: '/diagnostics', label: 'Diagnostics', icon: 'diag', key: 'i', group: 'Understand' },
   { to: '/work-orders', label: 'Work orders', icon: 'orders', key: 'w', group: 'Operate' },

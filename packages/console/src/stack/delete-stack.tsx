@@ -7,6 +7,7 @@ import { Confirm } from '../parts/confirm.tsx'
 import { Glyph } from '../parts/icon.tsx'
 import { unitState } from '../parts/states.ts'
 import { useToast } from '../parts/toast.tsx'
+import { PlanView } from './plan-view.tsx'
 
 interface DeleteStackProps {
   readonly stackId: string
@@ -54,6 +55,7 @@ export function DeleteStack({ stackId, stackName, units, onClose }: DeleteStackP
           </li>
         )}
       </ul>
+      {units.length === 0 ? null : <PlanView stackId={stackId} change="removal" />}
     </Confirm>
   )
 }

@@ -10,6 +10,7 @@ import { Glyph } from '../parts/icon.tsx'
 import { unitState } from '../parts/states.ts'
 import { useToast } from '../parts/toast.tsx'
 import { DiffView } from './diff-view.tsx'
+import { PlanView } from './plan-view.tsx'
 
 interface RollbackProps {
   readonly stackId: string
@@ -87,6 +88,7 @@ export function Rollback({ stackId, stackName, units, onClose }: RollbackProps) 
               </li>
             )}
           </ul>
+          {units.length === 0 ? null : <PlanView key={goal.id} stackId={stackId} change={{ sequenceId: goal.sequence_id }} />}
           {before.data === undefined || after.data === undefined ? null : (
             <DiffView before={before.data.yaml_content} after={after.data.yaml_content} />
           )}

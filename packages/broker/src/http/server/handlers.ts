@@ -31,6 +31,7 @@ import * as agentReach from '../../targeting/routes/targets.ts'
 import * as telemetry from '../../telemetry/routes.ts'
 import * as templateLabels from '../../templates/routes/labels.ts'
 import * as templates from '../../templates/routes/templates.ts'
+import * as timeline from '../../timeline/routes.ts'
 import * as webhookDeliveries from '../../webhooks/delivery/routes.ts'
 import * as webhooks from '../../webhooks/subscriptions/routes.ts'
 import * as workOrders from '../../work-orders/routes.ts'
@@ -127,6 +128,7 @@ export const handlers: Handlers<BrokerDeps> = {
   createLoginLink: loginLinks.handleCreate,
   exchangeLoginLink: loginLinks.handleExchange,
   listAuditLogs: audit.handleList,
+  listTimeline: timeline.handleList,
   getConfig: operation.handleGetConfig,
   listTasks: operation.handleListTasks,
   listTemplates: templates.handleList,
