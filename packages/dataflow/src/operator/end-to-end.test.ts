@@ -1,5 +1,7 @@
 // long: every change of the flow starts a processor
 // A flow from its object to rows in the target: the operator and a real processor for each pod, between two tables of a real database.
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import { type FlowRunner, startFlowRunner } from '@brokkr/cli/up/flows/runner.ts'
 import { createLog } from '@brokkr/runtime/logging/log.ts'
 import { callServers } from '@brokkr/testing/servers/owner/client.ts'
@@ -139,6 +141,24 @@ test('dead letters are counted and replayed by a Job', async () => {
     onTimeout: async () => JSON.stringify(await world.events('cards')),
   })
   expect((await world.events('cards'))['ReplayStarted']).toBe(1)
+})
+
+test('the command line taps masked records of the running flow', async () => {
+  const flags = ['--namespace', world.namespace, '--kubeconfig', world.plane.kubeconfigPath, '--count', '1']
+  const tapping = promisify(execFile)(process.execPath, [main, 'flows', 'tap', 'cards', ...flags], { env: {} })
+  let result: { readonly stdout: string } | undefined
+  const ended = tapping.catch((error: Error & { stdout: string }) => error).then((end) => void (result = end))
+  // Nothing is sampled before the command reads.
+  let id = 1000
+  await waitFor('a record', async () => {
+    await client.query(`insert into events (id, card) values ($1, 'secret-card')`, [(id += 1)])
+    return result !== undefined
+  })
+  await ended
+  expect(result).not.toBeInstanceOf(Error)
+  const output = result?.stdout ?? ''
+  expect(JSON.parse(output)).toMatchObject({ record: { id: expect.any(Number), card: expect.stringMatching(/^[*#]+$/) } })
+  expect(output).not.toContain('secret-card')
 })
 
 test('[D106] the connection is in no status, event or log, and deletion ends the processor', async () => {

@@ -1,7 +1,5 @@
 // brokkr flows tap: prints records of a running flow from the tap of one of its pods. The tap listens on the loopback address of the pod, so
 // its port is forwarded first; on the practice cluster the processor runs on this machine and is found by itself.
-import { createInterface } from 'node:readline'
-import { Readable } from 'node:stream'
 import { type Kube, type KubeObject, selectorOf } from '@brokkr/kube'
 import type { Globals } from '../../cli.ts'
 import { CliError, exitCodes, print } from '../../output.ts'
@@ -9,21 +7,35 @@ import { findFlow, requestMs, withCluster } from './cluster-flows.ts'
 import type { TapFlags } from './flags.ts'
 
 const connectMs = 10_000
+const lineCharsMax = 1024 * 1024
 
 export async function tapFlow(globals: Globals, name: string, options: TapFlags): Promise<void> {
   const count = options.count === undefined ? Number.POSITIVE_INFINITY : parseCount(options.count)
   const address = options.address === undefined ? await findAddress(globals, name, options) : parseAddress(options.address)
-  const ending = new AbortController()
-  const body = await connect(address, ending)
-  let shown = 0
-  for await (const line of createInterface({ input: Readable.fromWeb(body) })) {
-    print(line)
-    shown += 1
-    if (shown >= count) break
-  }
-  ending.abort()
+  const shown = await printLines(await connect(address), count)
   if (shown < count && options.count !== undefined)
     throw new CliError(`the processor ended after ${shown} records`, { next: `brokkr flows describe ${name}` })
+}
+
+/** Returns the number of lines. Ends with the stream, also if the processor is killed; leaving the loop closes the connection. */
+async function printLines(body: NonNullable<Response['body']>, count: number): Promise<number> {
+  let [rest, shown] = ['', 0]
+  const decoder = new TextDecoder()
+  try {
+    for await (const piece of body) {
+      const lines = `${rest}${decoder.decode(piece, { stream: true })}`.split('\n')
+      rest = lines.pop() ?? ''
+      if (rest.length > lineCharsMax) throw new CliError('the answer is no tap: a line is too long')
+      for (const line of lines) {
+        print(line)
+        shown += 1
+        if (shown >= count) return shown
+      }
+    }
+  } catch (error) {
+    if (error instanceof CliError) throw error
+  }
+  return shown
 }
 
 function parseCount(text: string): number {
@@ -67,7 +79,8 @@ async function readPods(kube: Kube, { kind, metadata }: KubeObject): Promise<Kub
   return items.filter((pod) => pod.metadata.deletionTimestamp === undefined)
 }
 
-async function connect(address: string, ending: AbortController): Promise<NonNullable<Response['body']>> {
+async function connect(address: string): Promise<NonNullable<Response['body']>> {
+  const ending = new AbortController()
   const timer = setTimeout(() => ending.abort(), connectMs)
   try {
     const response = await fetch(`http://${address}/tap`, { signal: ending.signal })
