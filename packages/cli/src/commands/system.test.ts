@@ -252,13 +252,3 @@ test('logs of pods that do not stream come by a diagnostic request', async () =>
   await apply(name, configMap(name, '1'), '--wait')
   expect(await cli.fails(3, 'logs', `${name}@edge-17`)).toContain('no pod has such lines')
 }, 600_000)
-
-test('agents remove --prune deletes the agent after it has removed its stacks', async () => {
-  const name = unique('pruned')
-  await apply(name, configMap(name, '1'), '--wait')
-  expect(await cli.ok('agents', 'remove', 'edge-17', '--prune', '--dry-run')).toMatch(
-    /^would delete agent edge-17; its \d+ stacks are removed/,
-  )
-  expect(await cli.ok('agents', 'remove', 'edge-17', '--prune', '--yes')).toMatch(/^agent edge-17 deleted; its \d+ stacks were removed\n$/)
-  expect(await isInCluster(name)).toBe(false)
-}, 300_000)

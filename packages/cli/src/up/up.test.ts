@@ -126,6 +126,8 @@ test('up returns when the broker is ready, and down --purge deletes all files', 
   await expect(fetch(`${url}/healthz`)).rejects.toThrow('fetch failed')
   expect(existsSync(join(up.folder, '.brokkr'))).toBe(false)
   expect(living(started)).toEqual([])
+  const status = await run(['status'], { folder: up.folder })
+  expect([(await status.exited).code, status.text()]).toEqual([2, expect.stringContaining('no broker is configured') as unknown])
 })
 
 test('up names the owner of a port that is taken', async () => {
