@@ -429,7 +429,7 @@ test('pages are reached by keyboard alone', async () => {
 test('at 375 px the screens do not scroll sideways and a stack can be rolled back', async () => {
   const small = await openConsole(browser, broker.url, { width: 375, height: 812 })
   await signIn(small, broker)
-  for (const path of ['/', '/stacks', `/stacks/${stackOf('shop').stack.id}`, '/promotions']) {
+  for (const path of ['/', '/stacks', `/stacks/${stackOf('shop').stack.id}`, '/promotions', '/timeline', `/flows/${world.flowId}`]) {
     await small.page.goto(path)
     await small.page.getByRole('heading', { level: 1 }).first().waitFor()
     expect([path, await small.page.evaluate('document.documentElement.scrollWidth <= innerWidth')]).toEqual([path, true])

@@ -42,7 +42,7 @@ export function FlowScreen() {
           <>
             <Head flow={flow} ask={setAsked} />
             <section className="card">
-              <header>
+              <header className="flow-head">
                 <Tabs
                   options={tabs}
                   value={tab as 'graph'}
