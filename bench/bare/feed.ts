@@ -1,7 +1,7 @@
 // The bare feed: LISTEN, one statement for what changed since the last one, each line written to the sockets that follow its stack. No
 // cursors that survive, no snapshots, no limits: the difference to the product is the cost of reliable delivery.
 import { createServer, type ServerResponse } from 'node:http'
-import { toManifestContext } from '@brokkr/broker/deployments/rules/sealed-manifest.ts'
+import { toManifestContext } from '@brokkr/broker/deployments/rules/stored-manifest.ts'
 import { createSeal } from '@brokkr/broker/seal.ts'
 import pg from 'pg'
 

@@ -10,7 +10,7 @@ import { database, type TestDatabase } from '@brokkr/testing/servers/postgres.ts
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import * as adminRole from './admin/store/admin-role.ts'
-import { sampleHashes } from './auth/rules/sample-paks.ts'
+import { sampleHashes } from './auth/sample-paks.ts'
 import { createAdmin, rotateAdmin } from './commands.ts'
 
 const main = 'packages/broker/src/main.ts'

@@ -8,7 +8,7 @@ import { recordAuditEntry } from './audit/record.ts'
 import { systemActor } from './audit/rules.ts'
 import * as auditLogs from './audit/store.ts'
 import { writeAdminPakFile } from './auth/admin-pak-file.ts'
-import { sampleHashes } from './auth/rules/sample-paks.ts'
+import { sampleHashes } from './auth/sample-paks.ts'
 import * as generators from './generators/store/generators.ts'
 import { uuid7 } from './rules/uuid7.ts'
 

@@ -15,11 +15,16 @@ import {
 import { isCidr } from '@brokkr/runtime/http-client/address.ts'
 import { z } from 'zod'
 import { acceptedDatabaseSettings, acceptedSections } from './accepted-settings.ts'
-import { isSampleHash } from './auth/rules/sample-paks.ts'
-import { loginSettings, pakProblems, pakSettings } from './auth/settings.ts'
-import { diagnosticSettings } from './diagnostics/settings.ts'
-import { traceOverrides, traceSettings } from './tracing/settings.ts'
-import { workOrderSettings } from './work-orders/settings.ts'
+import { isSampleHash } from './auth/sample-paks.ts'
+import {
+  diagnosticSettings,
+  loginSettings,
+  pakProblems,
+  pakSettings,
+  traceOverrides,
+  traceSettings,
+  workOrderSettings,
+} from './feature-settings.ts'
 
 const span = z.tuple([seconds, seconds])
 /** At most a hundred years, so that no date of the database overflows. */

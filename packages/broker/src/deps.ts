@@ -17,7 +17,7 @@ import type { ReadOverview } from './stacks/actions/read-overview.ts'
 import type { TemplateWork } from './templates/rules/template-job.ts'
 import type { Webhooks } from './webhooks/delivery/open-webhooks.ts'
 import type { SubscriptionCache } from './webhooks/subscriptions/subscription-cache.ts'
-import type { WorkOrderMetrics } from './work-orders/metrics.ts'
+import type { WorkOrderMetrics } from './work-orders/actions/claim-work-order.ts'
 
 export interface BrokerDeps {
   readonly sql: Sql

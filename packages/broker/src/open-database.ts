@@ -1,14 +1,13 @@
 // Opens the broker's database: waits until it is available, migrates the schema, opens connection pools. Shared by the server and by
 // commands that work on the database directly.
 import { ApiError } from '@brokkr/contract/errors.ts'
-import { type Database, openDatabase } from '@brokkr/postgres'
+import { type Database, type DatabaseObserver, openDatabase } from '@brokkr/postgres'
 import { backoffDelayMs } from '@brokkr/runtime/backoff.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/logging/log.ts'
-import type { Metrics } from '@brokkr/runtime/metrics/metrics.ts'
+import type { FastHistogram, Metrics } from '@brokkr/runtime/metrics/metrics.ts'
 import type { Secret } from '@brokkr/runtime/secret.ts'
 import type { BrokerConfig } from './config.ts'
-import { observeDatabase, showPool } from './database-metrics.ts'
 import { toDatabaseError } from './http/response/database-error.ts'
 import { type MigrationOutcome, migrate } from './schema/migrate.ts'
 import { createSeal, type Seal } from './seal.ts'
@@ -63,4 +62,33 @@ export function createConfiguredSeal({ broker }: BrokerConfig): Seal {
   const currentKey = broker.encryption_key ?? broker.webhook_encryption_key
   if (currentKey === null) throw new Error('broker.encryption_key is missing')
   return createSeal([decode(currentKey), ...broker.encryption_keys_previous.map(decode)])
+}
+
+// Database metrics: duration per statement, wait for a connection, and the state of the pool.
+
+const bucketsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1, 5, 15]
+
+function observeDatabase(metrics: Metrics): DatabaseObserver {
+  const queries = new Map<string, FastHistogram>()
+  const tallyOf = (name: string) =>
+    metrics.tally('brokkr_db_query_duration_seconds', 'Duration of statements by name', { name }, bucketsSeconds)
+  const waits = metrics.tally('brokkr_db_wait_seconds', 'Wait for a connection from the pool', {}, bucketsSeconds)
+  return {
+    query: (name, ms) => {
+      let tally = queries.get(name)
+      if (tally === undefined) queries.set(name, (tally = tallyOf(name)))
+      tally.observe(ms / 1000)
+    },
+    wait: (ms) => waits.observe(ms / 1000),
+  }
+}
+
+function showPool(metrics: Metrics, database: Pick<Database, 'pool'>): void {
+  const connections = metrics.gauge('brokkr_db_pool', 'Number of connections in the pool and of callers that wait for one', ['state'])
+  metrics.beforeScrape(() => {
+    const { total, idle, waiting } = database.pool
+    connections.set({ state: 'busy' }, total - idle)
+    connections.set({ state: 'idle' }, idle)
+    connections.set({ state: 'waiting' }, waiting)
+  })
 }

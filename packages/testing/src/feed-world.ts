@@ -2,7 +2,7 @@
 // or written by hand.
 
 import { createHash, randomUUID } from 'node:crypto'
-import { toManifestContext } from '@brokkr/broker/deployments/rules/sealed-manifest.ts'
+import { toManifestContext } from '@brokkr/broker/deployments/rules/stored-manifest.ts'
 import { createSeal } from '@brokkr/broker/seal.ts'
 import { generatePak } from '@brokkr/contract/auth/pak.ts'
 import { createAgent, createGenerator, startTestBroker, type TestAgent, type TestBroker, type TestGenerator, unique } from './broker.ts'

@@ -1,6 +1,6 @@
 // A submission with a commit that the test controls: the rows of the broker in an open transaction.
 import { createHash, randomUUID } from 'node:crypto'
-import { toManifestContext } from '@brokkr/broker/deployments/rules/sealed-manifest.ts'
+import { toManifestContext } from '@brokkr/broker/deployments/rules/stored-manifest.ts'
 import { createSeal } from '@brokkr/broker/seal.ts'
 import type pg from 'pg'
 

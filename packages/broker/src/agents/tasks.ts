@@ -2,8 +2,7 @@
 // to one process, which also enqueues the webhook event.
 import type { Sql } from '@brokkr/postgres'
 import type { Clock } from '@brokkr/runtime/clock.ts'
-import { inBatches } from '../tasks/in-batches.ts'
-import type { Task } from '../tasks/task.ts'
+import { inBatches, type Task } from '../tasks/task.ts'
 import { enqueueDeliveries } from '../webhooks/delivery/enqueue.ts'
 import { agentDisconnected } from '../webhooks/delivery/rules/webhook-events.ts'
 import type { SubscriptionCache } from '../webhooks/subscriptions/subscription-cache.ts'

@@ -2,11 +2,10 @@
 // must have access to it.
 import { type EndpointName, endpoints } from '@brokkr/contract/endpoints.ts'
 import { ApiError, type ErrorCode } from '@brokkr/contract/errors.ts'
-import { parseWatchScope, type WatchScope } from '../change-feed/rules/watch-scope.ts'
+import { parseWatchScope, type WatchScope } from '../change-feed/rules.ts'
 import type { Principal } from '../http/server/handler.ts'
-import { deniedText } from './denied-text.ts'
 import { type ResourceRule, type Rule, rules, type Who } from './permissions.ts'
-import { toVerb, type Verb } from './verbs.ts'
+import { deniedText, toVerb, type Verb } from './permit-tables.ts'
 
 /** Lookups of resources and their owners. Deleted resources are returned with `isDeleted`. */
 export interface ResourceLookups {
@@ -49,10 +48,7 @@ export async function checkPermit(
 }
 
 /** Pure: uses only the credential and the raw path. */
-export function checkRole(
-  rule: Rule,
-  { name, principal, rawParams }: Pick<PermitRequest, 'name' | 'principal' | 'rawParams'>,
-): ApiError | null {
+function checkRole(rule: Rule, { name, principal, rawParams }: Pick<PermitRequest, 'name' | 'principal' | 'rawParams'>): ApiError | null {
   const endpoint = endpoints[name]
   const verb = verbs[name]
   const mutates = verb !== 'read'

@@ -4,8 +4,8 @@ import { type Access, Verb } from '@brokkr/contract/auth/admin-pak.ts'
 import type { EndpointName } from '@brokkr/contract/endpoints.ts'
 import type { Principal } from '../http/server/handler.ts'
 import { checkRole, isListed } from './check-permit.ts'
-import { deniedText } from './denied-text.ts'
 import { type Rule, rules } from './permissions.ts'
+import { deniedText } from './permit-tables.ts'
 
 /** One operation that needs the verb and is open to every kind of caller that can have it. */
 const operations: Readonly<Record<Verb, EndpointName>> = {

@@ -1,7 +1,7 @@
 // Who gets what, typed out by hand from the description of the wire and not derived from permit.ts: the two must agree.
 import type { EndpointName } from '@brokkr/contract/endpoints.ts'
 import type { ErrorCode } from '@brokkr/contract/errors.ts'
-import type { Verb } from './verbs.ts'
+import type { Verb } from './permit-tables.ts'
 
 /** Owner: the generator that owns the stack. Itself: the agent of the path, which has the stack as a target. */
 export const callers = ['admin', 'reader', 'owner', 'foreignGenerator', 'itself', 'foreignAgent'] as const

@@ -5,7 +5,7 @@ import { errorStatus } from '@brokkr/contract/errors.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { absent, call, callOf, joinToken, paks, present, startTestServer, type TestServer } from '../http/server/server.fixture.ts'
 import { aboutMissing, type CallerName, callers, type Expected, permissions, verbs } from './permissions.fixture.ts'
-import { toVerb } from './verbs.ts'
+import { toVerb } from './permit-tables.ts'
 
 const names = Object.keys(endpoints) as EndpointName[]
 let server: TestServer

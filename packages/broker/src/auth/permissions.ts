@@ -2,7 +2,7 @@
 import type { EndpointName } from '@brokkr/contract/endpoints.ts'
 import type { ErrorCode } from '@brokkr/contract/errors.ts'
 import type { Principal } from '../http/server/handler.ts'
-import type { Verb } from './verbs.ts'
+import type { Verb } from './permit-tables.ts'
 
 /** `readingGenerator` owns the resource or the resource belongs to no generator, `pathAgent` is the agent that the path names, `targetedAgent` one that the stack targets, `joinToken` a caller with a join token, `loginLink` one with the token of a sign-in link. */
 export type Who =

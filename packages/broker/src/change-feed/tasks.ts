@@ -2,8 +2,7 @@
 // gaps. A long transaction keeps the floor low, so that its rows are not lost.
 import type { Sql } from '@brokkr/postgres'
 import type { Clock } from '@brokkr/runtime/clock.ts'
-import { inBatches } from '../tasks/in-batches.ts'
-import type { Task } from '../tasks/task.ts'
+import { inBatches, type Task } from '../tasks/task.ts'
 import * as changeLog from './store/change-log.ts'
 import * as feedState from './store/feed-state.ts'
 import * as feedMarks from './store/watermarks.ts'

@@ -6,7 +6,7 @@ import { database } from '@brokkr/testing/servers/postgres.ts'
 import { expect, test } from 'vitest'
 import { createSeal } from '../seal.ts'
 import { createManifestCache, type ManifestCache } from './manifest-cache.ts'
-import { toManifestContext } from './rules/sealed-manifest.ts'
+import { toManifestContext } from './rules/stored-manifest.ts'
 
 const db = await database()
 const sql = openDatabase({ url: db.url, schema: 'public', poolSize: 2 })

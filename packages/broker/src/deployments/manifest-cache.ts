@@ -1,12 +1,13 @@
 // Cache of opened manifests. A stack usually targets many agents and deployment objects are immutable, so a manifest that is requested a
 // second time is cached for some minutes. When a fleet starts, each manifest is read and opened twice instead of once per agent. Manifests
 // requested once are not cached, because they would fill the heap without a reuse. The caller checks permissions before it reads.
+
 import type { Sql } from '@brokkr/postgres'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import { LRUCache } from 'lru-cache'
-import type { Seal } from '../seal.ts'
+import { type Seal, UnsealFailed } from '../seal.ts'
 import * as targetState from '../targeting/store/target-state.ts'
-import { toManifestContext } from './rules/sealed-manifest.ts'
+import { toManifestContext } from './rules/stored-manifest.ts'
 
 export interface ManifestCache {
   /** Opens a manifest that the caller read. Throws UnsealFailed. */
@@ -106,3 +107,39 @@ const sizeInMemory = ({ text, json }: CachedManifest): number => textSizeInMemor
 
 /** V8 may store a string with non-ASCII characters with two bytes per character. */
 const textSizeInMemory = (text: string): number => (Buffer.byteLength(text) === text.length ? 1 : 2) * text.length + 100
+
+// Reads and opens manifests of many deployment objects in pages, so that no database response grows with the length of a list.
+
+const [pageRows, pageBytes] = [500, 1024 * 1024]
+
+/** Returns a manifest for each row or throws; a missing manifest must never appear as an empty one. */
+export async function openManifests(
+  { sql, texts }: { sql: Sql; texts: ManifestCache },
+  rows: readonly { readonly id: string; readonly yaml_bytes: number }[],
+): Promise<Map<string, string>> {
+  const manifests = new Map<string, string>()
+  for (const page of splitIntoPages(rows)) {
+    const ids = page.map(({ id }) => id)
+    const batch = await texts.load(sql, ids)
+    for (const id of ids) manifests.set(id, batch.get(id) ?? throwUnreadable(id))
+  }
+  return manifests
+}
+
+function throwUnreadable(id: string): never {
+  throw new UnsealFailed(`the manifest of deployment object ${id} is missing or cannot be opened with any configured key`)
+}
+
+/** Pages of at most 500 rows or 1 MiB; a row with a larger manifest is a page of its own. */
+export function* splitIntoPages<Row extends { readonly yaml_bytes: number }>(rows: readonly Row[]): Generator<Row[]> {
+  let [page, bytes]: [Row[], number] = [[], 0]
+  for (const row of rows) {
+    if (page.length === pageRows || (page.length > 0 && bytes + row.yaml_bytes > pageBytes)) {
+      yield page
+      ;[page, bytes] = [[], 0]
+    }
+    page.push(row)
+    bytes += row.yaml_bytes
+  }
+  if (page.length > 0) yield page
+}

@@ -1,8 +1,7 @@
 // Ends diagnostic requests whose time is over and deletes ended ones with their results.
 import type { Sql } from '@brokkr/postgres'
 import type { Clock } from '@brokkr/runtime/clock.ts'
-import { inBatches } from '../tasks/in-batches.ts'
-import type { Task } from '../tasks/task.ts'
+import { inBatches, type Task } from '../tasks/task.ts'
 import * as diagnostics from './store.ts'
 
 const limit = 1000

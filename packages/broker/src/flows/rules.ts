@@ -59,7 +59,7 @@ const states: Readonly<Record<string, FlowState>> = {
   Failed: 'error',
 }
 
-export function toFlowState(flow: FlowReport | undefined): FlowState {
+function toFlowState(flow: FlowReport | undefined): FlowState {
   if (flow?.blocked !== undefined) return 'blocked'
   return states[flow?.phase ?? ''] ?? 'unknown'
 }

@@ -5,7 +5,7 @@ import type { Sql } from '@brokkr/postgres'
 import { recordAuditEntry } from '../audit/record.ts'
 import type { Actor } from '../audit/rules.ts'
 import type { Forwarder } from './forwarder.ts'
-import type { ForwardedAnswer } from './rules/forwarded-answer.ts'
+import type { ForwardedAnswer } from './rules.ts'
 
 export interface ChangeDeps {
   readonly sql: Sql

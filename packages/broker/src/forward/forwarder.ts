@@ -6,11 +6,9 @@ import { ApiError, type ErrorCode } from '@brokkr/contract/errors.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import { Failure } from '@brokkr/runtime/errors.ts'
 import type { Allow } from '@brokkr/runtime/http-client/address.ts'
-import type { OutboundRequest } from '@brokkr/runtime/http-client/outbound-client.ts'
+import type { Outbound, OutboundOptions, OutboundRequest } from '@brokkr/runtime/http-client/outbound-client.ts'
 import type { Secret } from '@brokkr/runtime/secret.ts'
-import { createLazyOutbound } from './lazy-outbound.ts'
-import { type ForwardedAnswer, requirePipelinesSuccess, requirePreviewSuccess } from './rules/forwarded-answer.ts'
-import { signRequest } from './rules/sign-request.ts'
+import { type ForwardedAnswer, requirePipelinesSuccess, requirePreviewSuccess, signRequest } from './rules.ts'
 
 export interface ForwardSettings {
   readonly pipelines_url: string | null
@@ -92,3 +90,15 @@ export function createForwarder(deps: { clock: Clock }, options: { settings: For
 /** Below the path of the address, so that the program may stand behind a prefix. */
 const joinTarget = (url: string, path: readonly string[]): string =>
   [new URL(url).pathname.replace(/\/+$/, ''), ...path.map(encodeURIComponent)].join('/')
+
+/** The HTTP client for other hosts, loaded with the first request, which saves memory in brokers that send none. */
+export function createLazyOutbound(options: OutboundOptions): Outbound {
+  let opening: Promise<Outbound> | null = null
+  const load = () =>
+    (opening ??= import('@brokkr/runtime/http-client/outbound-client.ts').then(({ createOutbound }) => createOutbound({}, options)))
+  return {
+    request: async (request) => (await load()).request(request),
+    open: async (request) => (await load()).open(request),
+    close: async () => (await opening)?.close(),
+  }
+}

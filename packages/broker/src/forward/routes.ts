@@ -6,7 +6,7 @@ import type { BrokerDeps } from '../deps.ts'
 import { toActor } from '../http/request/actor.ts'
 import type { Answered, Handler, RequestContext } from '../http/server/handler.ts'
 import { abortPromotion, decidePromotion, retryPromotion, startRun } from './actions.ts'
-import type { ForwardedAnswer } from './rules/forwarded-answer.ts'
+import type { ForwardedAnswer } from './rules.ts'
 
 export const handleListPipelines: Handler<'listPipelines', BrokerDeps> = async ({ forwarder }, request) =>
   reply(request, await forwarder.toPipelines({ method: 'GET', path: ['pipelines'], query: request.query, ...callerOf(request) }))

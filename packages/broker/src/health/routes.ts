@@ -1,10 +1,10 @@
 // Health: reports of agents, and the health of a stack and of a deployment object.
 
+import type { HealthStatus } from '@brokkr/contract/health/deployment-health.ts'
 import type { BrokerDeps } from '../deps.ts'
 import { toActor } from '../http/request/actor.ts'
 import type { Handler } from '../http/server/handler.ts'
 import { recordHealth } from './actions.ts'
-import { overallHealth } from './rules.ts'
 import * as deploymentHealth from './store.ts'
 
 const recordsMax = 1000
@@ -31,3 +31,10 @@ export const handleOfStack: Handler<'getStackHealth', BrokerDeps> = async ({ sql
   })
   return { stack_id: params.id, overall_status: overallHealth(objects.map(({ status }) => status)), deployment_objects: objects }
 }
+
+// Aggregates health states: the worst reported state, or unknown without reports.
+
+const worstFirst = ['failing', 'degraded', 'healthy'] as const satisfies readonly HealthStatus[]
+
+export const overallHealth = (statuses: readonly HealthStatus[]): HealthStatus =>
+  worstFirst.find((status) => statuses.includes(status)) ?? 'unknown'

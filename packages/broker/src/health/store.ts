@@ -3,7 +3,7 @@ import { DeploymentHealth, HealthStatus } from '@brokkr/contract/health/deployme
 import { DeploymentObjectId } from '@brokkr/contract/wire.ts'
 import { count, rows, type Slots } from '@brokkr/postgres'
 import { z } from 'zod'
-import { wantedObjectId } from '../deployments/store/select-wanted.ts'
+import { wantedObjectId } from '../deployments/store/deployment-objects.ts'
 
 /** An older check never replaces a newer one. `lock_report` locks all affected rows before the first write. */
 export const record = count(

@@ -6,7 +6,7 @@ import type { Database } from '@brokkr/postgres'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/logging/log.ts'
 import { createListener } from '../change-feed/reader/listener.ts'
-import { toNotifyChannel } from '../change-feed/rules/notify-channel.ts'
+import { toNotifyChannel } from '../change-feed/rules.ts'
 import * as changeLog from '../change-feed/store/change-log.ts'
 import type { StoredRows } from '../telemetry/actions.ts'
 

@@ -6,7 +6,7 @@ import { emptyDatabase, type TestDatabase } from '@brokkr/testing/servers/postgr
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import pg from 'pg'
 import { beforeAll, expect, test } from 'vitest'
-import { toNotifyChannel } from '../change-feed/rules/notify-channel.ts'
+import { toNotifyChannel } from '../change-feed/rules.ts'
 import { migrate } from './migrate.ts'
 
 const schemas = [`a_${randomBytes(3).toString('hex')}`, `b_${randomBytes(3).toString('hex')}`] as const

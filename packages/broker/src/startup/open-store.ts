@@ -1,7 +1,7 @@
 // Opens the database with migrated schema, first rows and checked encryption keys, and the writers that collect rows for it.
 import type { Database } from '@brokkr/postgres'
 import { registerGauges } from '../admin/gauges.ts'
-import { type AuditWriter, createAuditWriter } from '../audit/audit-writer.ts'
+import { type AuditWriter, createAuditWriter } from '../audit/record.ts'
 import { createUsageWriter, type UsageWriter } from '../auth/usage-writer.ts'
 import { bootstrap } from '../bootstrap.ts'
 import { createConfiguredSeal, migrateWhenAvailable, openPool } from '../open-database.ts'

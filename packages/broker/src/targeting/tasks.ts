@@ -5,7 +5,7 @@ import type { Log } from '@brokkr/runtime/logging/log.ts'
 import type { Metrics } from '@brokkr/runtime/metrics/metrics.ts'
 import * as taskLeases from '../tasks/store.ts'
 import type { Task } from '../tasks/task.ts'
-import { changeAgent, lockAgent } from './actions/retarget.ts'
+import { changeAgent, lockAgent } from './actions.ts'
 import * as agentTargets from './store/agent-targets.ts'
 
 const agentsMax = 10_000

@@ -15,8 +15,7 @@ import * as plans from '../plans/store/plans.ts'
 import * as agentEvents from '../reports/store/agent-events.ts'
 import * as agentStackStatus from '../reports/store/agent-stack-status.ts'
 import * as pruneApprovals from '../reports/store/prune-approvals.ts'
-import { inBatches } from './in-batches.ts'
-import type { Task } from './task.ts'
+import { inBatches, type Task } from './task.ts'
 
 export interface HousekeepingSettings {
   readonly everyMs: () => number

@@ -1,12 +1,15 @@
 // Stores a batch of telemetry in one transaction. Items of stacks that do not target their agent are refused; gaps are checked and passed
 // on, but not stored.
+
+import type { AgentK8sEvent, AgentPodLog } from '@brokkr/contract/telemetry/telemetry.ts'
 import type { Sql } from '@brokkr/postgres'
 import { uuid7 } from '../rules/uuid7.ts'
-import type { Seal } from '../seal.ts'
+import type { EncryptionContext, Seal } from '../seal.ts'
 import * as agentTargets from '../targeting/store/agent-targets.ts'
 import type { TelemetryItem } from './rules.ts'
-import { toLineContext, toMessageContext } from './sealed-text.ts'
+import type { K8sEventRow } from './store/k8s-events.ts'
 import * as k8sEvents from './store/k8s-events.ts'
+import type { PodLogRow } from './store/pod-logs.ts'
 import * as podLogs from './store/pod-logs.ts'
 
 export interface StoredBatch {
@@ -80,3 +83,15 @@ const toLogColumns = (seal: Seal, lines: readonly Identified<LineBody>[]): podLo
   ts: lines.map(({ body }) => body.ts),
   lines: lines.map(({ id, body }) => seal.seal(toLineContext(id), body.line)),
 })
+
+/** Opens the sealed texts of stored telemetry. */
+const toMessageContext = (id: string): EncryptionContext => ({ table: 'agent_k8s_events', column: 'message_sealed', id })
+const toLineContext = (id: string): EncryptionContext => ({ table: 'agent_pod_logs', column: 'line_sealed', id })
+
+export function openEvent(seal: Seal, { message_sealed, bytes: _bytes, ...event }: K8sEventRow): AgentK8sEvent {
+  return { ...event, message: seal.open(toMessageContext(event.id), message_sealed) }
+}
+
+export function openLine(seal: Seal, { line_sealed, bytes: _bytes, ...line }: PodLogRow): AgentPodLog {
+  return { ...line, line: seal.open(toLineContext(line.id), line_sealed) }
+}

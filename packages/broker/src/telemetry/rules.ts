@@ -15,7 +15,7 @@ export type NewTelemetryItem =
 export const lineBytesMax = 16 * 1024
 /** Longest name of a Kubernetes object; items with longer names are refused. */
 const nameCharsMax = 253
-export const retentionSecondsMax = 21_600
+const retentionSecondsMax = 21_600
 
 /** The item in its stored form; null if the agent must not send it or a field has no valid value. */
 export function acceptItem(agentId: string, { is, body }: NewTelemetryItem): TelemetryItem | null {

@@ -1,7 +1,7 @@
 // The forty templates that the first version rendered, through the job that the worker runs: both answers agree, and the text byte for byte.
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { readManifest } from '../deployments/rules/read-manifest.ts'
+import { readManifest } from '../deployments/rules/manifest-job.ts'
 import { parseJson } from '../http/request/json-text.ts'
 import { doTemplateJob } from './rules/template-job.ts'
 

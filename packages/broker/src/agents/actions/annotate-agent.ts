@@ -6,9 +6,9 @@ import { recordAuditEntry } from '../../audit/record.ts'
 import type { Actor } from '../../audit/rules.ts'
 import { requireAnnotation } from '../../rules/names.ts'
 import { uuid7 } from '../../rules/uuid7.ts'
-import { changeAgent, lockAgent, toAnnotationKey } from '../../targeting/actions/retarget.ts'
+import { changeAgent, lockAgent, toAnnotationKey } from '../../targeting/actions.ts'
 import * as annotations from '../../targeting/store/annotations.ts'
-import { requireLiveAgent } from './require-live-agent.ts'
+import { requireLiveAgent } from './agents.ts'
 
 type Deps = { sql: Sql; wakeFeed: () => void }
 export const annotationsMax = 256

@@ -7,9 +7,9 @@ import { recordAuditEntry } from '../../audit/record.ts'
 import type { Actor } from '../../audit/rules.ts'
 import { requireLabel } from '../../rules/names.ts'
 import { uuid7 } from '../../rules/uuid7.ts'
-import { changeAgent, lockAgent, toLabelKey } from '../../targeting/actions/retarget.ts'
+import { changeAgent, lockAgent, toLabelKey } from '../../targeting/actions.ts'
 import * as labels from '../../targeting/store/labels.ts'
-import { requireLiveAgent } from './require-live-agent.ts'
+import { requireLiveAgent } from './agents.ts'
 
 export interface LabelAgent {
   readonly agentId: string

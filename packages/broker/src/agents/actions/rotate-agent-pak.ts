@@ -6,8 +6,7 @@ import { ApiError } from '@brokkr/contract/errors.ts'
 import type { Sql } from '@brokkr/postgres'
 import { recordAuditEntry } from '../../audit/record.ts'
 import type { Actor } from '../../audit/rules.ts'
-import { requireUniquePakHash } from '../../auth/actions/require-unique-pak-hash.ts'
-import { type OwnPak, requireOwnPak } from '../../auth/rules/own-pak.ts'
+import { type OwnPak, requireOwnPak, requireUniquePakHash } from '../../auth/actions/paks.ts'
 import * as agents from '../store/agents.ts'
 
 export interface RotateAgentPak {

@@ -3,7 +3,7 @@ import { Agent } from '@brokkr/contract/agents/agent.ts'
 import { count, lookUp, maybe, rows, type Slots } from '@brokkr/postgres'
 import { z } from 'zod'
 import { type NameKey, touched } from '../../schema/sql-fragments.ts'
-import { type LabelFilter, matchesLabels } from '../../targeting/store/label-filter.ts'
+import { type LabelFilter, matchesLabels } from '../../targeting/store/labels.ts'
 import { sessionStaleSeconds } from './agent-sessions.ts'
 
 const columns = `a.id, a.name, a.cluster_name, a.status, l.last_heartbeat, l.k8s_reachable, l.k8s_api_latency_ms, l.k8s_reported_at,

@@ -1,7 +1,7 @@
 // The fleet view: each agent with its connection, its pending deployment objects and the health of its stacks.
 import { FleetAgentRecord, ListedFleetAgent } from '@brokkr/contract/agents/fleet.ts'
 import { maybe, rows, type Slots } from '@brokkr/postgres'
-import { wantedObjectId } from '../../deployments/store/select-wanted.ts'
+import { wantedObjectId } from '../../deployments/store/deployment-objects.ts'
 import type { NameKey } from '../../schema/sql-fragments.ts'
 import { eligibleOrders } from '../../work-orders/store/eligibility.ts'
 import { sessionStaleSeconds } from './agent-sessions.ts'

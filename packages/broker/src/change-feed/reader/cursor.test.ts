@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { covers, type DatabaseSnapshot, formatSnapshot, parseCursor, parseSnapshot, signCursor } from './cursor.ts'
+import { covers, type DatabaseSnapshot, formatSnapshot, isCursorOfEpoch, parseCursor, parseSnapshot, signCursor } from './cursor.ts'
 
 const epoch = '5f0c0000-0000-4000-8000-000000000001'
 const boot = 'b0070000-0000-4000-8000-000000000001'
@@ -55,4 +55,15 @@ test.each([
   ['too long', 'a'.repeat(5000)],
 ])('a cursor that is %s is not a cursor', (_, text) => {
   expect(parseCursor(key, text)).toBeNull()
+})
+
+const boots = { boot: 'now', ended: new Map([['before', 900n]]) }
+
+test.each([
+  ['of the current boot', 'now', 5000n, true],
+  ['of the previous boot, taken before its end', 'before', 900n, true],
+  ['of the previous boot, with a transaction after its end', 'before', 901n, false],
+  ['of an unknown boot', 'lost', 5n, false],
+])('a cursor %s is checked against the boots', (_, cursorBoot, xmax, expected) => {
+  expect(isCursorOfEpoch(boots, { boot: cursorBoot, snapshot: { xmin: xmax, xmax, inFlight: [] } })).toBe(expected)
 })

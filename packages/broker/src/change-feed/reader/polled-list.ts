@@ -4,9 +4,8 @@
 import { ApiError } from '@brokkr/contract/errors.ts'
 import type { Sql } from '@brokkr/postgres'
 import * as feedState from '../store/feed-state.ts'
-import { type Cursor, parseCursor } from './cursor.ts'
+import { type Cursor, isCursorOfEpoch, parseCursor } from './cursor.ts'
 import type { FeedReader, FeedView } from './reader.ts'
-import { isCursorOfEpoch } from './server-restarts.ts'
 
 /** Feed position before a list is read, and the newest cursor its reader has. */
 export interface ListPosition {

@@ -9,10 +9,9 @@ import type { Log } from '@brokkr/runtime/logging/log.ts'
 import type { LoadedState } from '../../targeting/store/desired-state.ts'
 import * as changeLog from '../store/change-log.ts'
 import * as feedState from '../store/feed-state.ts'
-import { type DatabaseSnapshot, parseSnapshot, signCursor, toSnapshotProbes } from './cursor.ts'
+import { type DatabaseSnapshot, isCursorOfEpoch, parseSnapshot, type ServerBoots, signCursor, toSnapshotProbes } from './cursor.ts'
 import type { FeedEvents } from './feed-events.ts'
 import type { Publisher } from './publisher.ts'
-import { isCursorOfEpoch, type ServerBoots } from './server-restarts.ts'
 
 /** Result of the last successful poll; every cursor is checked against it. */
 export interface FeedView {

@@ -3,9 +3,8 @@
 import type { ServerResponse } from 'node:http'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import { covers, type DatabaseSnapshot } from '../reader/cursor.ts'
-import { FrameWriter } from './frame-writer.ts'
+import { contentTypes, encodeFrame, FrameWriter, type StreamFormat, sseRetry } from './frame-writer.ts'
 import { getBookmarkFrame, toWireFrame, type WireFrame } from './frames.ts'
-import { contentTypes, encodeFrame, type StreamFormat, sseRetry } from './stream-format.ts'
 
 export type ByeReason = 'drain' | 'lifetime' | 'slow' | 'revoked' | 'epoch' | 'stale' | 'overloaded'
 export type CloseReason = ByeReason | 'gone' | 'polled'

@@ -10,10 +10,10 @@ import { scopeKey } from '../reader/registry.ts'
 import * as feedState from '../store/feed-state.ts'
 import { AgentStream } from './agent-stream.ts'
 import type { StreamLimits } from './frame-stream.ts'
+import type { StreamFormat } from './frame-writer.ts'
 import { toWireFrame, type WireFrame } from './frames.ts'
 import type { SnapshotAdmission } from './snapshot-admission.ts'
 import { decideStartMode, EpochMismatch, type StartDeps, type StartMode, type StartRequest, startStream } from './start-stream.ts'
-import type { StreamFormat } from './stream-format.ts'
 import type { StreamMetrics } from './stream-metrics.ts'
 
 export interface StreamRequest {

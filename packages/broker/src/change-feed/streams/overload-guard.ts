@@ -5,7 +5,6 @@ import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Log } from '@brokkr/runtime/logging/log.ts'
 import { watchEventLoopDelay } from '@brokkr/runtime/metrics/event-loop-delay.ts'
 import type { FrameStream } from './frame-stream.ts'
-import { startTicker } from './start-ticker.ts'
 
 export interface Pressure {
   /** Event loop delay caused by this process itself. */
@@ -72,4 +71,14 @@ const getMemoryMax = (): number => {
   const constrained = process.constrainedMemory()
   const available = process.availableMemory() + process.memoryUsage.rss()
   return constrained > 0 && constrained < Number.MAX_SAFE_INTEGER ? constrained : available
+}
+
+/** Runs a synchronous function at an interval. Unlike a loop of the runtime it logs nothing: it runs several times per second. */
+export function startTicker(clock: Clock, everyMs: number, run: () => void): { stop(): void } {
+  let timer = clock.setTimer(everyMs, tick)
+  function tick(): void {
+    run()
+    timer = clock.setTimer(everyMs, tick)
+  }
+  return { stop: () => timer.cancel() }
 }

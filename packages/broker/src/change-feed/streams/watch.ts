@@ -4,18 +4,18 @@ import type { ServerResponse } from 'node:http'
 import type { Sql } from '@brokkr/postgres'
 import * as credentials from '../../auth/store/credentials.ts'
 import * as stacks from '../../stacks/store/stacks.ts'
+import { isCursorOfEpoch } from '../reader/cursor.ts'
 import type { PublishedBatch } from '../reader/feed-events.ts'
 import type { Publisher } from '../reader/publisher.ts'
 import type { FeedView } from '../reader/reader.ts'
 import { Registry, scopeKey } from '../reader/registry.ts'
 import type { RingBuffer } from '../reader/ring-buffer.ts'
-import { isCursorOfEpoch } from '../reader/server-restarts.ts'
-import type { WatchScope } from '../rules/watch-scope.ts'
+import type { WatchScope } from '../rules.ts'
 import type { ChangeRow } from '../store/change-log.ts'
 import { FrameStream } from './frame-stream.ts'
+import type { StreamFormat } from './frame-writer.ts'
 import { toWireFrame, type WireFrame } from './frames.ts'
 import { type OpenStreamDeps, planLifetime, requireCursor } from './open-stream.ts'
-import type { StreamFormat } from './stream-format.ts'
 
 export interface WatchRequest {
   readonly scopes: readonly WatchScope[]
@@ -43,7 +43,7 @@ export interface Watches {
 /** A further watch of the same console session replaces its oldest one. */
 const watchesPerSessionMax = 20
 
-export class Watch extends FrameStream {
+class Watch extends FrameStream {
   credentialKeys: readonly string[] = []
   /** Fingerprints of its credentials when it was opened. */
   fingerprints: Fingerprints = new Map()

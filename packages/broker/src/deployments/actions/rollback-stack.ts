@@ -1,5 +1,6 @@
 // Submits the manifest of an earlier deployment object again as a new one, which references its source. Earlier objects never change. With
 // a hold, the new object, head and bound are one update: no submission can come between.
+
 import type { DeploymentObject } from '@brokkr/contract/deployments/deployment-object.ts'
 import { ApiError } from '@brokkr/contract/errors.ts'
 import type { Sql } from '@brokkr/postgres'
@@ -7,15 +8,15 @@ import { recordAuditEntry } from '../../audit/record.ts'
 import type { Actor } from '../../audit/rules.ts'
 import { uuid7 } from '../../rules/uuid7.ts'
 import type { Seal } from '../../seal.ts'
-import { recordHold, requireOwnHold } from '../../stacks/actions/hold-stack.ts'
+import { recordHold, requireOwnHold } from '../../stacks/actions/holds.ts'
 import * as holds from '../../stacks/store/holds.ts'
 import * as stacks from '../../stacks/store/stacks.ts'
 import { enqueueDeliveries } from '../../webhooks/delivery/enqueue.ts'
 import { deploymentCreated } from '../../webhooks/delivery/rules/webhook-events.ts'
 import type { SubscriptionCache } from '../../webhooks/subscriptions/subscription-cache.ts'
+import { toManifestContext } from '../rules/stored-manifest.ts'
 import * as deploymentObjects from '../store/deployment-objects.ts'
-import { copyObject } from './copy-object.ts'
-import { requireExpectedHead, toDeploymentObject } from './submit-deployment-object.ts'
+import { requireExpectedHead, sealText, toDeploymentObject, toNewRow } from './submit-deployment-object.ts'
 
 export interface Rollback {
   readonly stackId: string
@@ -86,4 +87,22 @@ async function readSource(sql: Sql, { stackId, objectId, sequenceId }: Rollback)
       'the deployment object is a deletion marker: to remove what the stack deployed, submit a new deletion marker',
     )
   return source
+}
+
+// Inserts the manifest of an earlier deployment object again under a number that the caller took; the new object references its source.
+
+export interface ObjectCopy {
+  readonly id: string
+  readonly stackId: string
+  readonly sequenceId: number
+  readonly source: Pick<deploymentObjects.DeploymentObjectRow, 'id' | 'yaml_sealed'>
+  readonly actor: Actor
+}
+
+/** The inserted row with its manifest. */
+export async function copyObject(sql: Sql, seal: Seal, { id, stackId, sequenceId, source, actor }: ObjectCopy) {
+  const yamlContent = seal.open(toManifestContext(source.id), source.yaml_sealed)
+  const text = await sealText(seal, id, { yamlContent })
+  const row = toNewRow({ id, stackId, text, isDeletionMarker: false, sequenceId, rollbackOf: source.id, actor })
+  return { ...(await deploymentObjects.insert(sql, row)), yamlContent }
 }

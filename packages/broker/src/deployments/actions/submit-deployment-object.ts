@@ -1,19 +1,21 @@
 // Submits a deployment object: sequence number, row, head and audit entry in one transaction. The row itself is its change row in the feed.
+
 import { createHash } from 'node:crypto'
-import type { DeploymentObject } from '@brokkr/contract/deployments/deployment-object.ts'
+import type { DeploymentObject, DryRun } from '@brokkr/contract/deployments/deployment-object.ts'
 import { ApiError } from '@brokkr/contract/errors.ts'
 import type { Sql } from '@brokkr/postgres'
 import { type AuditEntry, recordAuditEntry } from '../../audit/record.ts'
 import type { Actor } from '../../audit/rules.ts'
-import { requirePlanned } from '../../plans/actions/require-planned.ts'
+import { requirePlanned } from '../../plans/actions.ts'
 import { uuid7 } from '../../rules/uuid7.ts'
 import type { Seal } from '../../seal.ts'
 import * as stacks from '../../stacks/store/stacks.ts'
+import * as agentTargets from '../../targeting/store/agent-targets.ts'
 import { enqueueDeliveries, hasSubscriber } from '../../webhooks/delivery/enqueue.ts'
 import { deploymentCreated } from '../../webhooks/delivery/rules/webhook-events.ts'
 import type { SubscriptionCache } from '../../webhooks/subscriptions/subscription-cache.ts'
-import type { LargeManifest } from '../rules/large-manifest.ts'
-import { toManifestContext, toParametersContext } from '../rules/sealed-manifest.ts'
+import type { ManifestWork, Validation } from '../rules/manifest-job.ts'
+import { type LargeManifest, toManifestContext, toParametersContext } from '../rules/stored-manifest.ts'
 import * as deploymentObjects from '../store/deployment-objects.ts'
 import * as renderedObjects from '../store/rendered-objects.ts'
 
@@ -160,4 +162,21 @@ function requireExpectedSequence(expected: number | undefined, head: number | nu
       details: { sequence_id: head ?? 0 },
     },
   )
+}
+
+// Previews a submission: Kubernetes objects that would be added, changed and removed compared with the wanted object, and the targeted agents. Writes
+// nothing.
+
+/** A null `text` is a deletion marker, which removes everything. */
+export async function previewSubmission(
+  { sql, seal, manifests }: { sql: Sql; seal: Seal; manifests: ManifestWork },
+  input: { stackId: string; text: string | null; validation: Validation; expectedSequenceId: number | undefined },
+): Promise<DryRun> {
+  const wanted = await deploymentObjects.readWanted(sql, { stack_id: input.stackId })
+  const wantedManifest = wanted === null || wanted.is_deletion_marker ? '' : seal.open(toManifestContext(wanted.id), wanted.yaml_sealed)
+  const { warnings, objects } = await manifests.compare(wantedManifest, input.text, input.validation)
+  // Objects that wait behind a hold count: the next submission follows the newest one.
+  await requireExpectedHead(sql, input)
+  const agents = await agentTargets.agentsOfStack(sql, { stack_id: input.stackId })
+  return { valid: true, warnings: [...warnings], objects, agents }
 }

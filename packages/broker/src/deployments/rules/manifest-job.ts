@@ -1,12 +1,10 @@
 // Jobs on a manifest: check, compare, mask. Pure, so that they run on the main thread or in a worker. Rejections are returned as data,
 // because error classes are lost between threads.
-
 import type { DryRun } from '@brokkr/contract/deployments/deployment-object.ts'
 import { ApiError } from '@brokkr/contract/errors.ts'
-import { type ManifestDocument, ManifestError, parseManifest } from '@brokkr/contract/manifest/manifest.ts'
+import { type ManifestDocument, ManifestError, manifestWarnings, parseManifest } from '@brokkr/contract/manifest/manifest.ts'
 import { compareManifests } from './compare-manifests.ts'
 import { maskManifest } from './mask-manifest.ts'
-import { readManifest } from './read-manifest.ts'
 
 export type Validation = 'lenient' | 'strict'
 export type ManifestJob =
@@ -47,5 +45,32 @@ function parseStored(text: string): ManifestDocument[] {
   } catch (error) {
     if (error instanceof ManifestError) return []
     throw error
+  }
+}
+
+// Parses a submitted manifest as agents do. An unreadable manifest is rejected with line and column but without content; suspicious parts
+// become warnings.
+
+export interface ReadManifest {
+  readonly documents: readonly ManifestDocument[]
+  readonly warnings: readonly string[]
+}
+
+export function readManifest(text: string, validation: 'lenient' | 'strict'): ReadManifest {
+  const tolerated: ManifestError[] = []
+  try {
+    const documents = parseManifest(text, {}, validation === 'lenient' ? (error) => tolerated.push(error) : undefined)
+    if (documents.length + tolerated.length === 0)
+      throw new ApiError(
+        'invalid_deployment_object',
+        'the manifest contains no object; to remove what the stack deployed, submit a deletion marker',
+      )
+    const warnings = [...tolerated.map((error) => error.message), ...manifestWarnings(documents)]
+    if (validation === 'strict' && warnings[0] !== undefined) throw new ApiError('invalid_deployment_object', warnings[0])
+    return { documents, warnings }
+  } catch (error) {
+    if (!(error instanceof ManifestError)) throw error
+    const { line, column, limit } = error
+    throw new ApiError('invalid_deployment_object', error.message, { details: { line, column, ...(limit === undefined ? {} : { limit }) } })
   }
 }

@@ -3,7 +3,7 @@
 import { type JsonObject, type JsonValue, ManifestError, parseManifest } from '@brokkr/contract/manifest/manifest.ts'
 import { yamlText } from '@brokkr/contract/manifest/yaml-text.ts'
 
-export const masked = '***'
+const masked = '***'
 /** Stands for a text that cannot be read. */
 export const notShown = '# not shown: the text cannot be read, so nobody can tell whether it holds secrets\n'
 

@@ -1,7 +1,18 @@
-// Immutable revisions. The text is sealed; callers open it with the row's own id.
+// Deployment objects, which never change. The manifest is sealed; callers open it with the row's own id.
 import { count, lookUp, maybe, one, rows, type Slots } from '@brokkr/postgres'
 import { z } from 'zod'
-import { selectWanted } from './select-wanted.ts'
+
+/** Id of the wanted object of a row of stacks: the held object, otherwise the head. */
+export const wantedObjectId = (stack: string): string => `coalesce(${stack}.held_object_id, ${stack}.head_object_id)`
+
+/** Subquery for a lateral join: the wanted object of stack `s`, found by key. If it was deleted, the newest live object within the hold. */
+export const selectWanted = (columns: string): string => `(
+    select ${columns} from (
+      select ${columns} from deployment_objects where id = ${wantedObjectId('s')} and deleted_at is null
+      union all
+      (select ${columns} from deployment_objects where stack_id = s.id and deleted_at is null
+         and sequence_id <= coalesce(s.held_sequence, 9223372036854775807) order by sequence_id desc limit 1)
+    ) as live limit 1)`
 
 const Row = z.object({
   id: z.string(),
@@ -33,7 +44,7 @@ export interface NewRow {
 }
 const Inserted = Row.omit({ yaml_sealed: true })
 export type InsertedObject = z.output<typeof Inserted>
-/** The text is not read back: whoever stored it has it. */
+/** Does not return the manifest: the caller has it. */
 export const insert = one(
   'deployment_objects.insert',
   Inserted,
@@ -52,7 +63,7 @@ export interface NewMarkers {
   readonly created_by_kind: string
   readonly created_by_id: string | null
 }
-/** Markers of many stacks at once; their text is empty, and still sealed, each for its own row. */
+/** Deletion markers of many stacks at once. Their empty manifests are sealed too, each for its own row. */
 export const insertMarkers = count(
   'deployment_objects.insertMarkers',
   (p: Slots<NewMarkers>) => `
@@ -68,7 +79,7 @@ export const get = maybe(
   select ${columns} from deployment_objects where id = ${p.id}::uuid and (deleted_at is null or ${p.with_deleted}::boolean)`,
 )
 
-/** Without their texts, which are read by id once it is clear how many fit. */
+/** Without manifests, which are read by id after the page is cut. */
 export const list = rows(
   'deployment_objects.list',
   Row.omit({ yaml_sealed: true }).extend({ yaml_bytes: z.int() }),
@@ -84,7 +95,7 @@ export const markDeletedInStacks = count(
   update deployment_objects set deleted_at = now(), updated_at = now() where stack_id = any(${p.stack_ids}::uuid[]) and deleted_at is null`,
 )
 
-/** A live revision of one stack, by its id or by its number. */
+/** A live deployment object of one stack, by its id or by its sequence number. */
 export const findInStack = maybe(
   'deployment_objects.findInStack',
   Row,
@@ -94,7 +105,7 @@ export const findInStack = maybe(
     and case when ${p.id}::uuid is null then sequence_id = ${p.sequence_id}::bigint else id = ${p.id}::uuid end`,
 )
 
-/** The object that the stack wants: the held one, else its live revision with the highest number. */
+/** The wanted object: the held one, otherwise the live one with the highest sequence number. */
 export const readWanted = maybe(
   'deployment_objects.readWanted',
   Row,
@@ -103,7 +114,7 @@ export const readWanted = maybe(
 )
 
 const Numbered = z.object({ id: z.string(), sequence_id: z.int() })
-/** The same without its text. */
+/** The wanted object without its manifest. */
 export const readWantedNumber = maybe(
   'deployment_objects.readWantedNumber',
   Numbered,
@@ -111,7 +122,7 @@ export const readWantedNumber = maybe(
   select o.id, o.sequence_id from stacks s cross join lateral ${selectWanted('id, sequence_id')} o where s.id = ${p.stack_id}::uuid`,
 )
 
-/** A live revision of a stack by its number, without its text. */
+/** A live deployment object of a stack by its sequence number, without its manifest. */
 export const findNumbered = maybe(
   'deployment_objects.findNumbered',
   Numbered,
@@ -119,7 +130,7 @@ export const findNumbered = maybe(
   select id, sequence_id from deployment_objects where stack_id = ${p.stack_id}::uuid and sequence_id = ${p.sequence_id}::bigint and deleted_at is null`,
 )
 
-/** The number of the newest object; asked by whoever holds the stack's lock and has not inserted yet. */
+/** Sequence number of the newest object. Call it under the lock of the stack, before an insert. */
 export const readHeadSequence = one(
   'deployment_objects.readHeadSequence',
   z.object({ sequence_id: z.int().nullable() }),
@@ -141,7 +152,7 @@ export const listSequences = rows(
   (p: Slots<{ ids: string[] }>) => `select id, sequence_id from deployment_objects where id = any(${p.ids}::uuid[])`,
 )
 
-/** Where each of these belongs; an agent may still report on a revision that was deleted meanwhile. */
+/** Stack of each object, deleted ones included: an agent may report on an object after its deletion. */
 const OfStack = z.object({ id: z.string(), stack_id: z.string(), is_deletion_marker: z.boolean() })
 export type OfStack = z.infer<typeof OfStack>
 export const listStackIds = rows(

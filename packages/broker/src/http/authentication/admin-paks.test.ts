@@ -6,8 +6,7 @@ import { startProgram } from '@brokkr/testing/program.ts'
 import { database, type TestDatabase } from '@brokkr/testing/servers/postgres.ts'
 import { waitFor } from '@brokkr/testing/wait-for.ts'
 import { beforeAll, expect, test } from 'vitest'
-import { createAdminPak } from '../../admin/actions/create-admin-pak.ts'
-import { revokeAdminPak } from '../../admin/actions/revoke-admin-pak.ts'
+import { createAdminPak, revokeAdminPak } from '../../admin/actions/admin-paks.ts'
 import { systemActor } from '../../audit/rules.ts'
 
 let db: TestDatabase

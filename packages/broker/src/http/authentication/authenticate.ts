@@ -5,9 +5,15 @@ import type { PakForm } from '@brokkr/contract/auth/pak.ts'
 import { ApiError } from '@brokkr/contract/errors.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { Metrics } from '@brokkr/runtime/metrics/metrics.ts'
-import { type Count, createDeferredCounter } from '../server/deferred-counter.ts'
 import type { Caller, Principal } from '../server/handler.ts'
-import { type CredentialCache, type CredentialKind, createCredentialCache, credentialKeys } from './credential-cache.ts'
+import { type Count, createDeferredCounter } from '../server/request-metrics.ts'
+import {
+  type CredentialCache,
+  type CredentialKind,
+  createCredentialCache,
+  createRevocationListeners,
+  credentialKeys,
+} from './credential-cache.ts'
 import { type BucketOptions, createFailureBucket } from './failure-bucket.ts'
 import {
   containsCredential,
@@ -18,7 +24,6 @@ import {
   parseJoinToken,
   parseLinkToken,
 } from './pak-header.ts'
-import { createRevocationListeners } from './revocation-listeners.ts'
 
 export interface CredentialRow {
   readonly kind: Principal['kind']

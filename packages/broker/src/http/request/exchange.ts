@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ApiError, type ErrorCode } from '@brokkr/contract/errors.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import { answered, type Caller, type ReplyControl } from '../server/handler.ts'
-import { ClientGone } from './client-gone.ts'
+import { ClientGone } from './read-body.ts'
 
 export interface ResponseOverrides {
   readonly headers: Record<string, string>

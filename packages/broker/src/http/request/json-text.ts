@@ -1,9 +1,8 @@
 // Parses JSON bodies: limits first (json-scan.ts), then the parser, then a check for text that PostgreSQL cannot store.
 import { ApiError } from '@brokkr/contract/errors.ts'
-import { fieldPath } from './field-path.ts'
 import { type JsonLimits, scanJson } from './json-scan.ts'
 
-export const jsonLimits: JsonLimits = { depthMax: 64, nodesMax: 200_000 }
+const jsonLimits: JsonLimits = { depthMax: 64, nodesMax: 200_000 }
 
 export interface ParseOptions {
   readonly limits?: JsonLimits
@@ -57,3 +56,10 @@ function badTextError(path: readonly (string | number)[]): ApiError {
     details: { errors: [{ path: fieldPath(path), message }] },
   })
 }
+
+// Path of a field in a body, such as `stacks[3].rev`. Names sent by the client appear only if they have the form of our field names.
+export function fieldPath(steps: readonly (string | number)[]): string {
+  return steps.map((step, index) => (typeof step === 'number' ? `[${step}]` : `${index === 0 ? '' : '.'}${fieldName(step)}`)).join('')
+}
+
+const fieldName = (name: string): string => (/^[a-z][a-z0-9_]{0,63}$/.test(name) ? name : '*')

@@ -3,7 +3,7 @@
 import { createDeploymentObject, type NewDeploymentObject } from '@brokkr/contract/deployments/deployment-object.ts'
 import { ApiError, type ErrorCode } from '@brokkr/contract/errors.ts'
 import type { z } from 'zod'
-import { type LargeManifest, prepareLargeManifest } from '../../deployments/rules/large-manifest.ts'
+import { type LargeManifest, prepareLargeManifest } from '../../deployments/rules/stored-manifest.ts'
 import { decodeBody, hashBody, type ReceivedBody, toSubmission } from './body.ts'
 import { createCompiler } from './validate.ts'
 

@@ -5,7 +5,6 @@ import type { Readable, Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import { ApiError } from '@brokkr/contract/errors.ts'
 import type { Clock } from '@brokkr/runtime/clock.ts'
-import { ClientGone } from './client-gone.ts'
 
 export interface BodyLimits {
   readonly capBytes: number
@@ -106,4 +105,13 @@ function tooSlow({ timeoutMs }: BodyLimits): ApiError {
   return new ApiError('timeout', `the body did not arrive within ${timeoutMs / 1000} s`, {
     details: { limit: 'body_seconds', max: timeoutMs / 1000 },
   })
+}
+
+// The client disconnected before the response: not an error of the broker, and no response is possible.
+export class ClientGone extends Error {
+  override readonly name = 'ClientGone'
+
+  constructor(options?: { cause?: unknown }) {
+    super('the client has gone', options)
+  }
 }

@@ -5,7 +5,7 @@ import { isIP } from 'node:net'
 import { ApiError } from '@brokkr/contract/errors.ts'
 import type { FastifyRequest } from 'fastify'
 import type { Caller } from '../server/handler.ts'
-import { plainAddress } from './proxy-matcher.ts'
+import { plainAddress } from './actor.ts'
 
 const requestIdPattern = /^[A-Za-z0-9._-]{1,128}$/
 

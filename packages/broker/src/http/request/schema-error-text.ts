@@ -1,7 +1,7 @@
 // Converts errors of the schema validator to sentences: which field, and what it must be. Never contains the received value or a
 // pattern.
 import type { ErrorObject } from 'ajv'
-import { fieldPath } from './field-path.ts'
+import { fieldPath } from './json-text.ts'
 
 export interface FieldFault {
   readonly path: string

@@ -26,7 +26,7 @@ export function toErrorResponse(deps: { log: Log }, error: unknown, request: Fai
 }
 
 /** The API error for an expected error; null for an unexpected one. */
-export function asApiError(error: unknown): ApiError | null {
+function asApiError(error: unknown): ApiError | null {
   if (error instanceof ApiError) return error
   if (error instanceof NotFound)
     return new ApiError(missingCode(error.kind), `no ${error.kind.replaceAll('_', ' ')} has this id`, { cause: error })

@@ -1,5 +1,8 @@
 // Sort orders of lists, each with its page key: the key before the first row, the key of a row, and the valid form of a received key.
 // Pure.
+import { createHash } from 'node:crypto'
+import { ApiError } from '@brokkr/contract/errors.ts'
+
 export type SortKey = readonly (string | number)[]
 
 export interface ListOrder<Row, Key extends SortKey = SortKey> {
@@ -72,3 +75,37 @@ const timePattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/
 function isTimeKey(value: unknown): value is TimeKey {
   return isPair(value) && typeof value[0] === 'string' && timePattern.test(value[0]) && isId(value[1])
 }
+
+// The cursor of a list: the key of the last row, bound to the list and its filters by a digest. It grants nothing, because permission is
+// checked for every page, so it needs no secret. A cursor of another list or a modified one is rejected instead of skipping rows. Pure.
+
+/** `list`: everything that distinguishes the list: name, path, filters and caller. */
+export function writeListCursor(list: readonly unknown[], key: SortKey): string {
+  return Buffer.from(JSON.stringify([computeListDigest(list, key), ...key])).toString('base64url')
+}
+
+export function readListCursor<Key extends SortKey>(
+  list: readonly unknown[],
+  text: string,
+  order: Pick<ListOrder<never, Key>, 'isKey'>,
+): Key {
+  const [digest, ...key] = parsed(text)
+  if (!order.isKey(key) || digest !== computeListDigest(list, key))
+    throw new ApiError('invalid_cursor', 'the cursor does not belong to this list with these filters: start again without a cursor')
+  return key
+}
+
+function parsed(text: string): unknown[] {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'))
+    return Array.isArray(value) ? value : []
+  } catch {
+    return []
+  }
+}
+
+const computeListDigest = (list: readonly unknown[], key: SortKey): string =>
+  createHash('sha256')
+    .update(JSON.stringify([list, key]))
+    .digest('base64url')
+    .slice(0, 16)

@@ -2,8 +2,7 @@
 // the whole list up to its cap is returned, and a header tells if it was truncated.
 import type { EndpointName } from '@brokkr/contract/endpoints.ts'
 import type { RequestContext } from '../server/handler.ts'
-import { readListCursor, writeListCursor } from './list-cursor.ts'
-import type { ListOrder, SortKey } from './list-order.ts'
+import { type ListOrder, readListCursor, type SortKey, writeListCursor } from './list-order.ts'
 
 export interface List<Row, Key extends SortKey> {
   readonly name: EndpointName

@@ -3,7 +3,7 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Metrics } from '@brokkr/runtime/metrics/metrics.ts'
-import { createProxyMatcher } from '../request/proxy-matcher.ts'
+import { createProxyMatcher } from '../request/actor.ts'
 
 export interface Connections {
   /** A request on this connection was authenticated. */

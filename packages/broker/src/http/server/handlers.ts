@@ -1,14 +1,9 @@
 // All handlers by endpoint name; the compiler reports a missing one.
 
-import * as adminPaks from '../../admin/routes/admin-paks.ts'
-import * as operation from '../../admin/routes/operation.ts'
-import * as agents from '../../agents/routes/agents.ts'
-import * as fleet from '../../agents/routes/fleet.ts'
-import * as agentMarks from '../../agents/routes/labels.ts'
+import * as admin from '../../admin/routes.ts'
+import * as agents from '../../agents/routes.ts'
 import * as audit from '../../audit/routes.ts'
-import * as loginLinks from '../../auth/routes/login-links.ts'
-import * as sessions from '../../auth/routes/sessions.ts'
-import * as auth from '../../auth/routes/verify-pak.ts'
+import * as auth from '../../auth/routes.ts'
 import * as objects from '../../deployments/routes.ts'
 import type { BrokerDeps } from '../../deps.ts'
 import * as diagnostics from '../../diagnostics/routes.ts'
@@ -20,17 +15,12 @@ import * as inventory from '../../inventory/routes.ts'
 import * as invites from '../../invites/routes.ts'
 import * as live from '../../live/routes.ts'
 import * as plans from '../../plans/routes.ts'
-import * as agentEvents from '../../reports/routes/agent-events.ts'
-import * as pruneApprovals from '../../reports/routes/prune-approvals.ts'
-import * as reports from '../../reports/routes/status.ts'
-import * as holds from '../../stacks/routes/holds.ts'
-import * as stackMarks from '../../stacks/routes/labels.ts'
-import * as stacks from '../../stacks/routes/stacks.ts'
+import * as reports from '../../reports/routes.ts'
+import * as stacks from '../../stacks/routes.ts'
 import * as targetState from '../../targeting/routes/target-state.ts'
-import * as agentReach from '../../targeting/routes/targets.ts'
+import * as targets from '../../targeting/routes/targets.ts'
 import * as telemetry from '../../telemetry/routes.ts'
-import * as templateLabels from '../../templates/routes/labels.ts'
-import * as templates from '../../templates/routes/templates.ts'
+import * as templates from '../../templates/routes.ts'
 import * as timeline from '../../timeline/routes.ts'
 import * as webhookDeliveries from '../../webhooks/delivery/routes.ts'
 import * as webhooks from '../../webhooks/subscriptions/routes.ts'
@@ -38,7 +28,7 @@ import * as workOrders from '../../work-orders/routes.ts'
 import type { Handlers } from './handler.ts'
 
 export const handlers: Handlers<BrokerDeps> = {
-  verifyPak: auth.verifyPak,
+  verifyPak: auth.handleVerifyPak,
   listAccess: auth.handleListAccess,
   listStackAccess: auth.handleListStackAccess,
   listAgents: agents.handleListAgents,
@@ -48,34 +38,34 @@ export const handlers: Handlers<BrokerDeps> = {
   updateAgent: agents.handleUpdate,
   deleteAgent: agents.handleDelete,
   rotateAgentPak: agents.handleRotatePak,
-  agentsListLabels: agentMarks.handleListLabels,
-  agentsAddLabel: agentMarks.handleAddLabel,
-  agentsRemoveLabel: agentMarks.handleRemoveLabel,
-  agentsListAnnotations: agentMarks.handleListAnnotations,
-  agentsAddAnnotation: agentMarks.handleAddAnnotation,
-  agentsRemoveAnnotation: agentMarks.handleRemoveAnnotation,
-  listTargets: agentReach.handleListTargets,
-  addTarget: agentReach.handleAddTarget,
-  removeTarget: agentReach.handleRemoveTarget,
-  getAssociatedStacks: agentReach.handleStacks,
-  listAgentRegistrations: agentReach.handleRegistrations,
+  agentsListLabels: agents.handleListLabels,
+  agentsAddLabel: agents.handleAddLabel,
+  agentsRemoveLabel: agents.handleRemoveLabel,
+  agentsListAnnotations: agents.handleListAnnotations,
+  agentsAddAnnotation: agents.handleAddAnnotation,
+  agentsRemoveAnnotation: agents.handleRemoveAnnotation,
+  listTargets: targets.handleListTargets,
+  addTarget: targets.handleAddTarget,
+  removeTarget: targets.handleRemoveTarget,
+  getAssociatedStacks: targets.handleStacks,
+  listAgentRegistrations: targets.handleRegistrations,
   recordHeartbeat: agents.handleHeartbeat,
   getTargetState: targetState.handleTargetState,
   agentStream: reports.handleStream,
   reportStatus: reports.handleReportStatus,
-  approvePrune: pruneApprovals.handleApprove,
-  listPruneApprovals: pruneApprovals.handleList,
+  approvePrune: reports.handleApprove,
+  listPruneApprovals: reports.handleListApprovals,
   watch: reports.handleWatch,
   newEpoch: reports.handleNewEpoch,
-  listEvents: agentEvents.handleListOfAgent,
-  createEvent: agentEvents.handleCreate,
-  createEvents: agentEvents.handleCreateMany,
-  listAgentEvents: agentEvents.handleList,
-  getAgentEvent: agentEvents.handleGet,
+  listEvents: reports.handleListOfAgent,
+  createEvent: reports.handleCreate,
+  createEvents: reports.handleCreateMany,
+  listAgentEvents: reports.handleList,
+  getAgentEvent: reports.handleGet,
   updateHealthStatus: health.handleUpdate,
-  listFleet: fleet.handleList,
-  getAgentFleetStatus: fleet.handleGet,
-  getOverview: fleet.handleOverview,
+  listFleet: agents.handleList,
+  getAgentFleetStatus: agents.handleGet,
+  getOverview: agents.handleOverview,
   listGenerators: generators.handleListGenerators,
   createGenerator: generators.handleCreateGenerator,
   getGenerator: generators.handleGet,
@@ -93,19 +83,19 @@ export const handlers: Handlers<BrokerDeps> = {
   deleteStack: stacks.handleDeleteStack,
   undeleteStack: stacks.handleUndelete,
   rollbackStack: objects.handleRollback,
-  holdStack: holds.handleHold,
-  getHold: holds.handleGet,
-  releaseStack: holds.handleRelease,
+  holdStack: stacks.handleHold,
+  getHold: stacks.handleGet,
+  releaseStack: stacks.handleRelease,
   createPlan: plans.handleCreate,
   getPlan: plans.handleGet,
   listPendingPlans: plans.handlePending,
   reportPlanResult: plans.handleResult,
-  stacksListLabels: stackMarks.handleListLabels,
-  stacksAddLabel: stackMarks.handleAddLabel,
-  stacksRemoveLabel: stackMarks.handleRemoveLabel,
-  stacksListAnnotations: stackMarks.handleListAnnotations,
-  stacksAddAnnotation: stackMarks.handleAddAnnotation,
-  stacksRemoveAnnotation: stackMarks.handleRemoveAnnotation,
+  stacksListLabels: stacks.handleListLabels,
+  stacksAddLabel: stacks.handleAddLabel,
+  stacksRemoveLabel: stacks.handleRemoveLabel,
+  stacksListAnnotations: stacks.handleListAnnotations,
+  stacksAddAnnotation: stacks.handleAddAnnotation,
+  stacksRemoveAnnotation: stacks.handleRemoveAnnotation,
   getStackStatus: stacks.handleGetStatus,
   getStackHealth: health.handleOfStack,
   createDeploymentObject: objects.handleCreate,
@@ -119,18 +109,18 @@ export const handlers: Handlers<BrokerDeps> = {
   revokeAgentInvite: invites.handleRevoke,
   getJoinManifest: invites.handleManifest,
   join: invites.handleJoin,
-  listAdminPaks: adminPaks.handleList,
-  createAdminPak: adminPaks.handleCreate,
-  rotateAdminPak: adminPaks.handleRotate,
-  revokeAdminPak: adminPaks.handleRevoke,
-  createSession: sessions.handleCreate,
-  deleteSession: sessions.handleDelete,
-  createLoginLink: loginLinks.handleCreate,
-  exchangeLoginLink: loginLinks.handleExchange,
+  listAdminPaks: admin.handleList,
+  createAdminPak: admin.handleCreate,
+  rotateAdminPak: admin.handleRotate,
+  revokeAdminPak: admin.handleRevoke,
+  createSession: auth.handleCreateSession,
+  deleteSession: auth.handleDeleteSession,
+  createLoginLink: auth.handleCreateLink,
+  exchangeLoginLink: auth.handleExchangeLink,
   listAuditLogs: audit.handleList,
   listTimeline: timeline.handleList,
-  getConfig: operation.handleGetConfig,
-  listTasks: operation.handleListTasks,
+  getConfig: admin.handleGetConfig,
+  listTasks: admin.handleListTasks,
   listTemplates: templates.handleList,
   createTemplate: templates.handleCreate,
   lintTemplate: templates.handleLint,
@@ -138,12 +128,12 @@ export const handlers: Handlers<BrokerDeps> = {
   updateTemplate: templates.handleUpdate,
   deleteTemplate: templates.handleDelete,
   instantiateTemplate: templates.handleInstantiate,
-  templatesListLabels: templateLabels.handleListLabels,
-  templatesAddLabel: templateLabels.handleAddLabel,
-  templatesRemoveLabel: templateLabels.handleRemoveLabel,
-  templatesListAnnotations: templateLabels.handleListAnnotations,
-  templatesAddAnnotation: templateLabels.handleAddAnnotation,
-  templatesRemoveAnnotation: templateLabels.handleRemoveAnnotation,
+  templatesListLabels: templates.handleListLabels,
+  templatesAddLabel: templates.handleAddLabel,
+  templatesRemoveLabel: templates.handleRemoveLabel,
+  templatesListAnnotations: templates.handleListAnnotations,
+  templatesAddAnnotation: templates.handleAddAnnotation,
+  templatesRemoveAnnotation: templates.handleRemoveAnnotation,
   listWorkOrders: workOrders.handleList,
   createWorkOrder: workOrders.handleCreate,
   getWorkOrder: workOrders.handleGet,
@@ -191,6 +181,6 @@ export const handlers: Handlers<BrokerDeps> = {
   getDiagnostic: diagnostics.handleGet,
   claimDiagnostic: diagnostics.handleClaim,
   submitDiagnosticResult: diagnostics.handleResult,
-  reloadConfig: operation.handleReload,
+  reloadConfig: admin.handleReload,
   listWsConnections: live.handleListConnections,
 }

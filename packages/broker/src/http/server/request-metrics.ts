@@ -2,7 +2,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import type { FastHistogram, Metrics } from '@brokkr/runtime/metrics/metrics.ts'
-import { type Count, createDeferredCounter } from './deferred-counter.ts'
 
 const bucketsSeconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
@@ -56,5 +55,28 @@ function keptBy<K, V>(make: (key: K) => V): (key: K) => V {
     let value = kept.get(key)
     if (value === undefined) kept.set(key, (value = make(key)))
     return value
+  }
+}
+
+// A counter for the request path: one addition per request, added to the metric at each scrape. A lookup of its labels would cost more
+// than a microsecond per request.
+
+export interface Count {
+  n: number
+}
+
+/** Returns the count of these labels; the caller keeps and increments it. */
+export function createDeferredCounter<Labels>(metrics: Metrics, add: (labels: Labels, times: number) => void): (labels: Labels) => Count {
+  const counts: { readonly labels: Labels; readonly count: Count }[] = []
+  metrics.beforeScrape(() => {
+    for (const { labels, count } of counts) {
+      if (count.n > 0) add(labels, count.n)
+      count.n = 0
+    }
+  })
+  return (labels) => {
+    const count = { n: 0 }
+    counts.push({ labels, count })
+    return count
   }
 }

@@ -9,7 +9,7 @@ export const routePattern = (path: string): string => path.replace(/\{(\w+)\}/g,
 export const listMethods = ({ method, stream }: Endpoint): string[] => (method === 'GET' && stream !== true ? ['GET', 'HEAD'] : [method])
 
 /** Paths outside the endpoint table; all have only GET. */
-export const plainPaths = ['/healthz', '/readyz', '/metrics', '/docs', '/docs/openapi.json', '/swagger-ui', '/swagger-ui/'] as const
+const plainPaths = ['/healthz', '/readyz', '/metrics', '/docs', '/docs/openapi.json', '/swagger-ui', '/swagger-ui/'] as const
 
 export function createMethodsOfPath(): (path: string) => string[] {
   const known = new Map<string, { segments: string[]; methods: Set<string> }>()

@@ -3,7 +3,7 @@ import { AgentEvent } from '@brokkr/contract/reports/agent-event.ts'
 import { Uuid } from '@brokkr/contract/wire.ts'
 import { count, maybe, rows, type Slots } from '@brokkr/postgres'
 import { z } from 'zod'
-import { wantedObjectId } from '../../deployments/store/select-wanted.ts'
+import { wantedObjectId } from '../../deployments/store/deployment-objects.ts'
 import type { TimeKey } from '../../schema/sql-fragments.ts'
 
 const columns = `id, agent_id, deployment_object_id, event_type, status, message, created_at, updated_at, deleted_at,

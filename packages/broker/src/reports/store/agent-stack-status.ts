@@ -3,7 +3,7 @@
 import { AgentStackStatus } from '@brokkr/contract/stacks/stack.ts'
 import { count, rows, type Slots } from '@brokkr/postgres'
 import { z } from 'zod'
-import { wantedObjectId } from '../../deployments/store/select-wanted.ts'
+import { wantedObjectId } from '../../deployments/store/deployment-objects.ts'
 
 /** Takes the locks of a report (`lock_report`) before its first row is written; the statement then asks it with `cross join locked`. */
 const lockPairs = (pairs: string): string => `

@@ -2,7 +2,7 @@
 import { PruneApproval } from '@brokkr/contract/stacks/prune-approval.ts'
 import { count, maybe, one, rows, type Slots } from '@brokkr/postgres'
 import { z } from 'zod'
-import { wantedObjectId } from '../../deployments/store/select-wanted.ts'
+import { wantedObjectId } from '../../deployments/store/deployment-objects.ts'
 
 const columns = `p.id, p.agent_id, p.removals, p.stack_id, p.sequence_id, p.expires_at, p.created_at`
 const isOpen = `p.used_at is null and (p.expires_at is null or p.expires_at > now())

@@ -7,9 +7,9 @@ import { recordAuditEntry } from '../../audit/record.ts'
 import type { Actor } from '../../audit/rules.ts'
 import { requireAnnotation } from '../../rules/names.ts'
 import { uuid7 } from '../../rules/uuid7.ts'
-import { changeStack, lockStack, toAnnotationKey } from '../../targeting/actions/retarget.ts'
+import { changeStack, lockStack, toAnnotationKey } from '../../targeting/actions.ts'
 import * as annotations from '../../targeting/store/annotations.ts'
-import { requireLiveStack } from './require-live-stack.ts'
+import { requireLiveStack } from './stacks.ts'
 
 type Deps = { sql: Sql; wakeFeed: () => void }
 

@@ -9,9 +9,9 @@ import { recordAuditEntry } from '../../audit/record.ts'
 import type { Actor } from '../../audit/rules.ts'
 import { requireLabel } from '../../rules/names.ts'
 import { uuid7 } from '../../rules/uuid7.ts'
-import { changeStack, lockStack, toLabelKey } from '../../targeting/actions/retarget.ts'
+import { changeStack, lockStack, toLabelKey } from '../../targeting/actions.ts'
 import * as labels from '../../targeting/store/labels.ts'
-import { requireLiveStack } from './require-live-stack.ts'
+import { requireLiveStack } from './stacks.ts'
 
 export interface LabelStack {
   readonly stackId: string

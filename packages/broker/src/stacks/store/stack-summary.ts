@@ -2,7 +2,7 @@
 // own statement (stacks.ts).
 import { count, one, rows, type Slots } from '@brokkr/postgres'
 import { z } from 'zod'
-import { wantedObjectId } from '../../deployments/store/select-wanted.ts'
+import { wantedObjectId } from '../../deployments/store/deployment-objects.ts'
 
 /** The worst health wins; a target without a report, or with a silent agent, counts as unknown. */
 export const worstHealth = (counts: string): string => `

@@ -5,9 +5,9 @@ import { HealthStatus } from '@brokkr/contract/health/deployment-health.ts'
 import { Stack } from '@brokkr/contract/stacks/stack.ts'
 import { count, lookUp, maybe, one, rows, type Slots } from '@brokkr/postgres'
 import { z } from 'zod'
-import { selectWanted, wantedObjectId } from '../../deployments/store/select-wanted.ts'
+import { selectWanted, wantedObjectId } from '../../deployments/store/deployment-objects.ts'
 import { type NameKey, touched } from '../../schema/sql-fragments.ts'
-import { type LabelFilter, matchesLabels } from '../../targeting/store/label-filter.ts'
+import { type LabelFilter, matchesLabels } from '../../targeting/store/labels.ts'
 import { sums, worstHealth } from './stack-summary.ts'
 
 const columns = `id, name, description, generator_id, created_at, updated_at, deleted_at, drift`

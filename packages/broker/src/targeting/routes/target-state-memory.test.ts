@@ -14,7 +14,7 @@ import {
 import { database } from '@brokkr/testing/servers/postgres.ts'
 import type pg from 'pg'
 import { beforeAll, expect, test } from 'vitest'
-import { toManifestContext } from '../../deployments/rules/sealed-manifest.ts'
+import { toManifestContext } from '../../deployments/rules/stored-manifest.ts'
 import { ask } from '../../http/server/http-call.fixture.ts'
 import { createSeal } from '../../seal.ts'
 

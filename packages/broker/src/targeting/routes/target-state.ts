@@ -1,8 +1,8 @@
 // The desired state of an agent as a polled list.
 import type { TargetStateItem } from '@brokkr/contract/deployments/deployment-object.ts'
-import { openManifests, splitIntoPages } from '../../deployments/open-manifests.ts'
+import { openManifests, splitIntoPages } from '../../deployments/manifest-cache.ts'
 import type { BrokerDeps } from '../../deps.ts'
-import { textAsJson } from '../../http/response/write-manifests.ts'
+import { textAsJson } from '../../http/response/manifests.ts'
 import type { Handler } from '../../http/server/handler.ts'
 import { digestDesiredState } from '../rules.ts'
 import * as targetState from '../store/target-state.ts'

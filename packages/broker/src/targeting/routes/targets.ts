@@ -7,7 +7,7 @@ import { newestFirst, newestRegistered } from '../../http/response/list-order.ts
 import { page } from '../../http/response/paging.ts'
 import type { Handler } from '../../http/server/handler.ts'
 import * as stacks from '../../stacks/store/stacks.ts'
-import { addTarget, removeTarget } from '../actions/target-stack.ts'
+import { addTarget, removeTarget } from '../actions.ts'
 import * as agentTargets from '../store/agent-targets.ts'
 
 export const handleListTargets: Handler<'listTargets', BrokerDeps> = ({ sql }, request) =>

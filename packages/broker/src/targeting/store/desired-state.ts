@@ -4,7 +4,7 @@ import { DeploymentObjectId, StackId } from '@brokkr/contract/wire.ts'
 import { one, rows, type Slots } from '@brokkr/postgres'
 import { z } from 'zod'
 import { inHistory } from '../../change-feed/store/feed-state.ts'
-import { selectWanted } from '../../deployments/store/select-wanted.ts'
+import { selectWanted } from '../../deployments/store/deployment-objects.ts'
 import { joinStack } from '../../stacks/store/join-stack.ts'
 
 const identity = {

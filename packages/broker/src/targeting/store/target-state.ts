@@ -1,7 +1,7 @@
 // Desired state for polling agents: the wanted object of each targeted stack, and deletion markers of stacks that the agent has not removed yet.
 import { rows, type Slot, type Slots } from '@brokkr/postgres'
 import { z } from 'zod'
-import { selectWanted } from '../../deployments/store/select-wanted.ts'
+import { selectWanted } from '../../deployments/store/deployment-objects.ts'
 import { joinStack } from '../../stacks/store/join-stack.ts'
 
 const Item = z.object({

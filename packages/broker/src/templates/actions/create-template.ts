@@ -9,9 +9,9 @@ import * as generators from '../../generators/store/generators.ts'
 import { requireDescription, requireName } from '../../rules/names.ts'
 import { uuid7 } from '../../rules/uuid7.ts'
 import type { Seal } from '../../seal.ts'
-import { toTemplateContext } from '../rules/sealed-template.ts'
 import type { TemplateWork } from '../rules/template-job.ts'
 import * as stackTemplates from '../store/stack-templates.ts'
+import { toTemplateContext } from '../store/stack-templates.ts'
 import * as templateLabels from '../store/template-labels.ts'
 
 export interface TemplateContent {

@@ -12,9 +12,9 @@ import * as annotations from '../../targeting/store/annotations.ts'
 import * as labels from '../../targeting/store/labels.ts'
 import type { SubscriptionCache } from '../../webhooks/subscriptions/subscription-cache.ts'
 import { findMismatch } from '../rules/match-stack.ts'
-import { toTemplateContext } from '../rules/sealed-template.ts'
 import type { TemplateWork } from '../rules/template-job.ts'
 import * as stackTemplates from '../store/stack-templates.ts'
+import { toTemplateContext } from '../store/stack-templates.ts'
 import * as templateLabels from '../store/template-labels.ts'
 
 export interface Instantiation {

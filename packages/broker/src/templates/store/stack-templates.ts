@@ -143,3 +143,6 @@ export const putSealed = count(
   (p: Slots<{ id: string; was: Buffer; sealed: Buffer }>) => `
   update stack_templates set template_sealed = ${p.sealed}::bytea where id = ${p.id}::uuid and template_sealed = ${p.was}::bytea`,
 )
+
+// Encryption context of a template's source, which binds the ciphertext to its row.
+export const toTemplateContext = (id: string) => ({ table: 'stack_templates', column: 'template_sealed', id })

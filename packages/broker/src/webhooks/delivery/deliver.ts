@@ -1,12 +1,13 @@
 // Sends one message to one receiver with a single POST. The outbound client checks every address and follows no redirect. This is the only
 // code of the broker that calls receivers. Results contain neither path nor credential.
+
+import { createHmac, randomBytes } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
 import type { Clock } from '@brokkr/runtime/clock.ts'
 import { errorText } from '@brokkr/runtime/errors.ts'
 import type { Outbound, ResponseHead } from '@brokkr/runtime/http-client/outbound-client.ts'
 import type { OpenedParts } from '../subscriptions/sealed-parts.ts'
 import { type AttemptResult, classifyStatusCode } from './rules/delivery-states.ts'
-import { buildSignatureHeaders } from './sign.ts'
 
 export interface Message extends OpenedParts {
   readonly deliveryId: string
@@ -89,3 +90,31 @@ export const truncate = (text: string, chars: number): string =>
   Array.from(text.slice(0, chars * 2))
     .slice(0, chars)
     .join('')
+
+// Signs a delivery according to Standard Webhooks: id, time and body with a shared secret. The id is that of the delivery and equal in all
+// attempts, so that a receiver can detect duplicates.
+
+const prefix = 'whsec_'
+
+export const createSigningSecret = (): string => `${prefix}${randomBytes(32).toString('base64')}`
+
+export interface SignatureInput {
+  readonly deliveryId: string
+  readonly payload: string
+  readonly unixSeconds: number
+  /** During a rotation: the old and the new secret. */
+  readonly secrets: readonly string[]
+}
+
+export function buildSignatureHeaders({ deliveryId, payload, unixSeconds, secrets }: SignatureInput): Record<string, string> {
+  const signed = `${deliveryId}.${unixSeconds}.${payload}`
+  return {
+    'webhook-id': deliveryId,
+    'webhook-timestamp': String(unixSeconds),
+    'webhook-signature': secrets
+      .map((secret) => `v1,${createHmac('sha256', decodeSecret(secret)).update(signed).digest('base64')}`)
+      .join(' '),
+  }
+}
+
+const decodeSecret = (secret: string): Buffer => Buffer.from(secret.slice(prefix.length), 'base64')

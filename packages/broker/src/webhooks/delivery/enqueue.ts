@@ -3,7 +3,7 @@ import type { WebhookEventType, WebhookMessage } from '@brokkr/contract/webhooks
 import type { Sql } from '@brokkr/postgres'
 import { uuid7 } from '../../rules/uuid7.ts'
 import type { SubscriptionCache } from '../subscriptions/subscription-cache.ts'
-import { matchesSubscription, matchesType, type WebhookEvent } from './rules/match-subscription.ts'
+import { matchesSubscription, matchesType, type WebhookEvent } from './rules/webhook-events.ts'
 import * as webhookDeliveries from './store/webhook-deliveries.ts'
 
 export async function enqueueDeliveries(sql: Sql, subscriptionCache: SubscriptionCache, events: readonly WebhookEvent[]): Promise<void> {

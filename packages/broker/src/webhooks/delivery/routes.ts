@@ -7,9 +7,8 @@ import { newestFirst } from '../../http/response/list-order.ts'
 import { page } from '../../http/response/paging.ts'
 import type { Handler } from '../../http/server/handler.ts'
 import * as webhookSubscriptions from '../subscriptions/store/webhook-subscriptions.ts'
-import { claimAgentDeliveries } from './actions/claim-agent-deliveries.ts'
+import { claimAgentDeliveries, reportDeliveryResult } from './actions/agent-deliveries.ts'
 import { replayDeliveries, replayDelivery } from './actions/replay-deliveries.ts'
-import { reportDeliveryResult } from './actions/report-delivery-result.ts'
 import * as webhookDeliveries from './store/webhook-deliveries.ts'
 
 const cap = 1000

@@ -7,13 +7,10 @@ import { parsePrecondition, setEtag, withTag } from '../../http/response/etag.ts
 import { newestFirst } from '../../http/response/list-order.ts'
 import { page } from '../../http/response/paging.ts'
 import type { Handler } from '../../http/server/handler.ts'
-import { createWebhook } from './actions/create-webhook.ts'
-import { deleteWebhook } from './actions/delete-webhook.ts'
-import { rotateWebhookSecret } from './actions/rotate-webhook-secret.ts'
 import { testWebhook } from './actions/test-webhook.ts'
 import { updateWebhook } from './actions/update-webhook.ts'
-import type { SentSettings } from './rules/webhook-settings.ts'
-import { toWebhook } from './rules/webhook-view.ts'
+import { createWebhook, deleteWebhook, rotateWebhookSecret } from './actions/webhooks.ts'
+import { type SentSettings, toWebhook } from './rules/webhook-settings.ts'
 import * as webhookSubscriptions from './store/webhook-subscriptions.ts'
 
 export const handleList: Handler<'listWebhooks', BrokerDeps> = async ({ sql }, request) => {

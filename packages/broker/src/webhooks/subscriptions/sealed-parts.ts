@@ -2,7 +2,7 @@
 import type { Metrics } from '@brokkr/runtime/metrics/metrics.ts'
 import { type EncryptionContext, type Seal, UnsealFailed } from '../../seal.ts'
 
-export const sealedColumns = {
+const sealedColumns = {
   url: 'url_sealed',
   auth_header: 'auth_sealed',
   secret: 'secret_sealed',

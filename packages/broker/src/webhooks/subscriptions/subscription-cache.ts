@@ -3,7 +3,7 @@
 import { WebhookFilters } from '@brokkr/contract/webhooks/subscription.ts'
 import type { Sql } from '@brokkr/postgres'
 import type { Metrics } from '@brokkr/runtime/metrics/metrics.ts'
-import type { Subscription } from '../delivery/rules/match-subscription.ts'
+import type { Subscription } from '../delivery/rules/webhook-events.ts'
 import * as webhookSubscriptions from './store/webhook-subscriptions.ts'
 
 export interface SubscriptionCache {

@@ -1,6 +1,6 @@
 // Webhook events of work orders. Pure; payloads contain no text of an order.
 import type { WorkOrder, WorkOrderLog } from '@brokkr/contract/work-orders/work-order.ts'
-import type { WebhookEvent } from '../../webhooks/delivery/rules/match-subscription.ts'
+import type { WebhookEvent } from '../../webhooks/delivery/rules/webhook-events.ts'
 
 export function workOrderCreated({ id, work_type, status, created_at }: Omit<WorkOrder, 'yaml_content'>): WebhookEvent {
   return { type: 'workorder.created', at: created_at, data: { created_at, status, work_order_id: id, work_type } }

@@ -57,7 +57,7 @@ export const workOrderStates = Object.keys(nextWorkOrderState) as WorkOrderState
 export const workOrderInputs = Object.keys(nextWorkOrderState.PENDING) as WorkOrderInput[]
 
 /** States in which an input is accepted. */
-export const listAcceptingStates = (input: WorkOrderInput): WorkOrderState[] =>
+const listAcceptingStates = (input: WorkOrderInput): WorkOrderState[] =>
   workOrderStates.filter((state) => nextWorkOrderState[state][input] !== 'refuse')
 
 /** SQL list of the states in which an input is accepted. */

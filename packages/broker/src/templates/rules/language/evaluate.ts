@@ -1,8 +1,7 @@
 // Evaluates expressions. Every kind of value and every operation is handled here or in the tables of filters, tests and functions; nothing
 // reaches a property of a JavaScript object.
 import type { Budget } from './budget.ts'
-import { filters } from './filters.ts'
-import { functions } from './functions.ts'
+import { filters, functions } from './builtins.ts'
 import { compute, formatJsonFraction, type TemplateNumber, toFloat } from './numbers.ts'
 import type { Scopes } from './scopes.ts'
 import type { Call, Expression, Path } from './syntax-tree.ts'

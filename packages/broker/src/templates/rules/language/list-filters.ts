@@ -1,7 +1,7 @@
 // Filters of lists and objects.
 import { type Arguments, booleanArgument, failInput, requireList, textArgument } from './arguments.ts'
 import type { Budget } from './budget.ts'
-import type { Filter } from './filters.ts'
+import type { Filter } from './builtins.ts'
 import { toFloat } from './numbers.ts'
 import { resolve } from './scopes.ts'
 import { RenderError } from './template-errors.ts'

@@ -2,7 +2,7 @@
 import anyAscii from 'any-ascii'
 import { type Arguments, booleanArgument, countArgument, requireText, textArgument } from './arguments.ts'
 import type { Budget } from './budget.ts'
-import type { Filter } from './filters.ts'
+import type { Filter } from './builtins.ts'
 import { trimEnd, trimStart } from './split-template.ts'
 
 /** Takes a text and counts its result, which is at most three times as long. */

@@ -1,7 +1,7 @@
 // Filters of any value: text forms and conversion to integers.
 import { booleanArgument, countArgument, failInput, integerArgument } from './arguments.ts'
+import type { Filter } from './builtins.ts'
 import { encodeJson } from './encode-json.ts'
-import type { Filter } from './filters.ts'
 import { trimEnd, trimStart } from './split-template.ts'
 import { RenderError } from './template-errors.ts'
 import { printedLength, printValue } from './values.ts'

@@ -2,8 +2,7 @@
 import type { Agent } from '@brokkr/contract/agents/agent.ts'
 import type { AgentEvent } from '@brokkr/contract/reports/agent-event.ts'
 import type { Stack } from '@brokkr/contract/stacks/stack.ts'
-import type { WebhookEventType } from '@brokkr/contract/webhooks/event-types.ts'
-import type { WebhookEvent } from './match-subscription.ts'
+import { matchesEvent, type WebhookEventType } from '@brokkr/contract/webhooks/event-types.ts'
 
 export function agentRegistered({ id: agent_id, name, cluster_name, status, created_at }: Agent): WebhookEvent {
   return { type: 'agent.registered', at: created_at, data: { agent_id, cluster_name, created_at, name, status } }
@@ -120,4 +119,30 @@ export interface HealthChange {
 export function healthChanged({ at, ...change }: HealthChange): WebhookEvent {
   const summary = change.summary === null ? null : (JSON.parse(change.summary) as { readonly progressing?: unknown })
   return { type: 'deployment.health.changed', at, data: { ...change, progressing: summary?.progressing === true, summary } }
+}
+
+// Matches subscriptions with events. A filter on a field that the event does not have never matches.
+
+export interface Subscription {
+  readonly id: string
+  readonly event_types: readonly string[]
+  /** null matches every event; `unreadable` filters match none. */
+  readonly filters: { readonly agent_id?: string | undefined; readonly stack_id?: string | undefined } | 'unreadable' | null
+}
+/** `at` is database time. */
+export interface WebhookEvent {
+  readonly type: WebhookEventType
+  readonly at: string
+  readonly data: Readonly<Record<string, unknown>>
+}
+
+export const matchesType = ({ event_types }: Subscription, type: WebhookEventType): boolean =>
+  event_types.some((pattern) => matchesEvent(pattern, type))
+
+export const matchesSubscription = (subscription: Subscription, { type, data }: WebhookEvent): boolean =>
+  matchesType(subscription, type) && passesFilters(subscription.filters, data)
+
+function passesFilters(filters: Subscription['filters'], data: WebhookEvent['data']): boolean {
+  if (filters === 'unreadable') return false
+  return (['agent_id', 'stack_id'] as const).every((field) => filters?.[field] === undefined || filters[field] === data[field])
 }

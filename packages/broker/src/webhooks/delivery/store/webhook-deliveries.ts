@@ -58,12 +58,6 @@ export const among = rows(
   (p: Slots<{ ids: string[] }>) => `select ${columns} from webhook_deliveries where id = any(${p.ids}::uuid[])`,
 )
 
-export const get = maybe(
-  'webhook_deliveries.get',
-  WebhookDelivery,
-  (p: Slots<{ id: string }>) => `select ${columns} from webhook_deliveries where id = ${p.id}::uuid`,
-)
-
 /** The same event and message under a new id; to where its subscription sends now. */
 export const replay = maybe(
   'webhook_deliveries.replay',

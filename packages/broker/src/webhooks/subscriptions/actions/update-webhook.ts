@@ -4,11 +4,10 @@ import { ApiError } from '@brokkr/contract/errors.ts'
 import type { Webhook } from '@brokkr/contract/webhooks/subscription.ts'
 import { recordAuditEntry } from '../../../audit/record.ts'
 import type { Actor } from '../../../audit/rules.ts'
-import { type CheckedSettings, checkSettings, type Sent, type SentSettings } from '../rules/webhook-settings.ts'
-import { toWebhook } from '../rules/webhook-view.ts'
+import { type CheckedSettings, checkSettings, type Sent, type SentSettings, toWebhook } from '../rules/webhook-settings.ts'
 import { toWebhookContext } from '../sealed-parts.ts'
 import * as webhookSubscriptions from '../store/webhook-subscriptions.ts'
-import type { WebhookDeps } from './create-webhook.ts'
+import type { WebhookDeps } from './webhooks.ts'
 
 export interface WebhookChange {
   readonly id: string
