@@ -114,7 +114,7 @@ const buildManifest = (stack: number, value: string): string =>
 const agent = await startAgent()
 const seconds = await agent.bring(1, 'a')
 process.stdout.write(`${JSON.stringify({ step: 'first', seconds })}\n`)
-// Whoever measures reads the API server's counters between these two lines.
+// The measurement reads the API server's counters between these two lines.
 await new Promise((resolve) => process.stdin.once('data', resolve))
 const again = await agent.lookAgain()
 process.stdout.write(`${JSON.stringify({ step: 'again', seconds: again })}\n`)

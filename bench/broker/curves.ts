@@ -36,7 +36,7 @@ export async function curves(bench: Bench): Promise<void> {
   if (isWanted('revisions')) await curve(bench, revisions, { 'page of 100, 16 readers': pagesOfObjects })
 }
 
-/** One curve at a time for whoever has little time. */
+/** One curve alone, for a short run. */
 const isWanted = (name: string): boolean => (process.env['BENCH_CURVES'] ?? name).split(',').includes(name)
 
 interface Standing {

@@ -18,7 +18,7 @@ export interface FleetSize {
   readonly agents: number
   readonly stacksPerAgent: number
   readonly objectsPerStack: number
-  /** Stacks that nobody of the load has, with one small revision each: the rest of the fleet. */
+  /** Stacks outside the load, with one small deployment object each: the rest of the fleet. */
   readonly otherStacks: number
   readonly objectBytes: number
 }
@@ -27,7 +27,7 @@ export async function fill(url: string, encryptionKey: string, size: FleetSize):
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   try {
-    // Nobody waits for the disk here: what is measured comes after it. Revisions name no transaction, so that they are no news to a broker.
+    // Commits without waiting for the disk, because the measurement starts later. Deployment objects have no transaction id, so the feed skips them.
     await client.query(`set session_replication_role = replica; set synchronous_commit = off`)
     const generator = await addGenerator(client)
     const agents = []

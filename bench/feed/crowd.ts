@@ -1,4 +1,4 @@
-// Many agents: what an idle stream costs, everybody at once without and with a cursor.
+// Many agents: the cost of an idle stream, and all agents connecting at once without and with a cursor.
 import { type Fleet, fill } from '../broker/fill.ts'
 import { readCpuNs } from '../cpu.ts'
 import { residentMib, tell } from '../figures.ts'
@@ -6,7 +6,7 @@ import { type Bench, scaled, startReaders } from './parts.ts'
 
 const bare = (agents: Fleet['agents']) => agents.map(({ id, pak }) => ({ id, pak }))
 
-/** [S14] Memory and CPU of idle streams; everybody without a cursor, then everybody with one. */
+/** [S14] Memory and CPU of idle streams: all agents without a cursor, then all with one. */
 export async function idle({ postgres, ours }: Bench): Promise<void> {
   const database = await postgres.database()
   const broker = await ours.start(database.url)

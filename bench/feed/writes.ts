@@ -17,7 +17,7 @@ type Write = (seconds: number) => Promise<unknown>
 
 const size = { agents: 50, stacksPerAgent: 20, objectsPerStack: 1, otherStacks: 0, objectBytes: 500 }
 const turns = scaled(80)
-/** Until those who waited for the switch are through, and everybody has planned anew. */
+/** Time until waiting statements have ended after the switch and all connections have planned again. */
 const settleMs = 100
 const turnMs = 400
 

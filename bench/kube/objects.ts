@@ -1,4 +1,4 @@
-// The load: small ConfigMaps, the same for everybody who is measured.
+// The load: small ConfigMaps, the same for all measured programs.
 export const configMap = (namespace: string, n: number, value: string) => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',

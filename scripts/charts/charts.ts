@@ -82,7 +82,7 @@ export const managedSettings = {
   ],
 } as const
 
-/** The local policy of an agent: what it allows whatever the broker says. */
+/** The local policy of an agent, which the broker cannot override. */
 const policySettings = [
   'watch_namespace',
   'allowed_namespaces',

@@ -1,6 +1,6 @@
 // One Secret per work order in the agent's own namespace. While the order runs it holds the order, so that the next process
 // continues it. It also lists the Jobs and BuildRuns that the order created, by UID: only those are removed by a later attempt or
-// by clean-up, whatever labels other objects have. The text of an order may hold anything, so it is dropped when the order ends.
+// by clean-up; labels of other objects do not matter. The text of an order may hold anything, so it is dropped when the order ends.
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { hasReason, type Kube, type KubeObject, selectorOf, textAt } from '@brokkr/kube'
 import { z } from 'zod'

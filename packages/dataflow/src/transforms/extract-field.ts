@@ -1,4 +1,4 @@
-// extractField: one value becomes the payload, whatever its type.
+// extractField: one value of any type becomes the payload.
 import { compileRead } from '@brokkr/contract/dataflow/language/read-path.ts'
 import { getPayload, withPayload } from '../message/message.ts'
 import type { Transform } from './transform.ts'

@@ -24,7 +24,7 @@ export class StreamedBody {
 
   constructor() {
     this.head = this.#head.promise
-    this.head.catch(() => undefined) // it may end before anybody waits for it
+    this.head.catch(() => undefined) // it may be rejected before a caller awaits it
   }
 
   /** Returns all chunks since the last call, at least one; undefined at the end. */

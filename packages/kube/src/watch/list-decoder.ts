@@ -1,5 +1,5 @@
 // Decodes a list while the rest of it arrives: returns objects as soon as a batch of them is complete. The text is cut before `{"metadata":`
-// or whatever the first item begins with. A cut inside an item leaves brackets open, which the parser detects; from then on the list is
+// or the beginning of the first item. A cut inside an item leaves brackets open, which the parser detects; from then on the list is
 // decoded in one piece. Pure.
 import { fieldsAt, textAt, valueAt } from '../client/fields.ts'
 import { decodeJson } from '../client/json.ts'

@@ -53,7 +53,7 @@ const buildPollSelect = (probed: string): string => `
   order by ${rowOrder}`
 
 const fromLog = `select seq, xid, scope_kind, scope_id, object_kind, object_id, op, created_at from change_log`
-/** A revision is its own row of the feed. One that names a transaction which nobody has had yet came with a backup of another history. */
+/** A deployment object is its own change row. A transaction id that the database has not reached yet comes from a backup of another history. */
 const fromRevisions = `select null::bigint as seq, xid, 'stack' as scope_kind, stack_id as scope_id, 'deployment_object' as object_kind, id as object_id,
       'insert' as op, created_at from deployment_objects`
 const isOurs = `xid < pg_snapshot_xmax(pg_current_snapshot())`

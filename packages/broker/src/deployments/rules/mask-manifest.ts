@@ -26,7 +26,7 @@ function holdsSecret(value: JsonValue): boolean {
   return isObject(value) && (isSecret(value) || Object.values(value).some(holdsSecret))
 }
 
-/** Whatever its group, and however deep: in a list, in a template, in an object of a kind we do not know. */
+/** Of any group and at any depth: in a list, in a template, in an object of an unknown kind. */
 const isSecret = (value: JsonObject): boolean => value['kind'] === 'Secret'
 const isObject = (value: JsonValue | undefined): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value)
 

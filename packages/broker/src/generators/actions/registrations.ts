@@ -52,7 +52,7 @@ export async function registerAgent(deps: { sql: Sql; wakeFeed: () => void }, in
   return registration
 }
 
-/** An agent always acts for itself, whatever the body says; other callers must name the agent. */
+/** An agent always acts for itself, even if the body names another agent; other callers must name the agent. */
 function registeredAgent({ agentId, actor }: { agentId: string | null; actor: Actor }): string {
   const id = actor.kind === 'agent' ? actor.id : agentId
   if (id === null) throw new ApiError('missing_agent_id', 'agent_id is required')

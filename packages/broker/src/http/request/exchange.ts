@@ -78,7 +78,7 @@ export class Exchange implements Caller {
     return Promise.race([this.#failed.promise, work])
   }
 
-  /** Ends the exchange with an error, whatever it waits for. */
+  /** Ends the exchange with an error in every state. */
   fail(error: Error): void {
     if (this.#reason !== null) return
     this.#reason = error

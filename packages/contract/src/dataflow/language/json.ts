@@ -47,12 +47,12 @@ const inherited: ReadonlySet<string> = new Set([
 ])
 export const isInherited = (key: string): boolean => inherited.has(key)
 
-/** The value of a key, whatever its name. */
+/** The value of a key; names such as `__proto__` are ordinary keys. */
 export function valueAt(object: Json | undefined, key: string): Json | undefined {
   return isRecord(object) && Object.hasOwn(object, key) ? object[key] : undefined
 }
 
-/** Sets a key, whatever its name. */
+/** Sets a key; names such as `__proto__` are ordinary keys. */
 export function setKey(object: JsonObject, key: string, value: Json): void {
   if (key !== '__proto__') object[key] = value
   else Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true })

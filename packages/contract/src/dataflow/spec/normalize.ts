@@ -75,7 +75,7 @@ interface Parts {
   readonly kind: Flow['kind']
 }
 
-/** Each rule runs if its parts could be read, whatever problems exist elsewhere. */
+/** Each rule runs if its parts could be read, even if other parts have problems. */
 function checkParts(report: Report, { source, sink, transformations, errors, values, kind }: Parts): void {
   const { problems } = report
   const routes = listRoutes(transformations ?? [])

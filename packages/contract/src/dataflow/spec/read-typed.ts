@@ -55,7 +55,7 @@ function chooseBlock<T extends string>(
   return { type, block: map[first], at: child(at, first, 'config') }
 }
 
-/** Equal as JSON, whatever the order of keys. */
+/** Equal as JSON; the order of keys does not matter. */
 function isSame(left: unknown, right: unknown): boolean {
   if (Array.isArray(left) && Array.isArray(right)) return left.length === right.length && left.every((value, i) => isSame(value, right[i]))
   if (!isMap(left) || !isMap(right)) return left === right

@@ -17,7 +17,7 @@ export function readBlockNode(at: Cursor, indent: number, depth: number, mayStay
     const start = { pos: at.pos, line: at.line, column: at.column, fresh: at.fresh }
     const inner = readProperties(at, depth, false)
     if (at.line === start.line) return readContent(at, { indent, depth, outer, inner, start })
-    // Properties alone on their line belong to whatever comes, even if that is nothing.
+    // Properties alone on their line belong to the next node, or to an empty node if none follows.
     outer = joinProperties(at, outer, inner)
     const goesOn = at.column > indent || (mayStay && at.column === indent && isIndicator(at, Char.dash))
     if (!goesOn) return withProperties(at, outer, emptyScalar(toSourceLocation(at)), depth)

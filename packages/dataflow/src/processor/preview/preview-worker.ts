@@ -1,4 +1,4 @@
-// Runs a preview in a worker thread, so that a timeout can end it whatever its patterns and samples are.
+// Runs a preview in a worker thread, so that a timeout can end it even during a slow pattern.
 import { printProblem } from '@brokkr/contract/dataflow/fields/problem.ts'
 import { re2 } from '@brokkr/contract/dataflow/language/re2.ts'
 import { validate } from '@brokkr/contract/dataflow/spec/validate.ts'
