@@ -48,7 +48,10 @@ export async function checkPermit(
 }
 
 /** Pure: uses only the credential and the raw path. */
-export function checkRole(rule: Rule, { name, principal, rawParams }: Pick<PermitRequest, 'name' | 'principal' | 'rawParams'>): ApiError | null {
+export function checkRole(
+  rule: Rule,
+  { name, principal, rawParams }: Pick<PermitRequest, 'name' | 'principal' | 'rawParams'>,
+): ApiError | null {
   const endpoint = endpoints[name]
   const verb = verbs[name]
   const mutates = verb !== 'read'
