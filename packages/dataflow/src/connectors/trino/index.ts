@@ -3,6 +3,7 @@ import type { TrinoSink as SinkConfig, TrinoSource as SourceConfig } from '@brok
 import type { SinkConnector, SourceConnector, SourceContext } from '../connector.ts'
 import { PollingSource } from '../polling/polling-source.ts'
 import { toCheckContext, toSampleContext } from '../preview-contexts.ts'
+import { TrinoDeadLetters } from './dead-letters.ts'
 import { TrinoPolling } from './polling.ts'
 import { TrinoSink } from './sink.ts'
 
@@ -26,6 +27,7 @@ export const trinoSource: SourceConnector<SourceConfig> = {
 
 export const trinoSink: SinkConnector<SinkConfig> = {
   open: (config, context) => new TrinoSink(config, context),
+  openDeadLetters: (config, context) => new TrinoDeadLetters(config, context),
   async check(config, context, records) {
     const sink = new TrinoSink(config, toCheckContext(context))
     try {

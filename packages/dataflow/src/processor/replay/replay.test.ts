@@ -7,6 +7,7 @@ import { clickhouseDatabase } from '@brokkr/testing/servers/clickhouse.ts'
 import { uniqueName } from '@brokkr/testing/servers/kafka.ts'
 import { callServers } from '@brokkr/testing/servers/owner/client.ts'
 import { emptyDatabase } from '@brokkr/testing/servers/postgres.ts'
+import { trinoSchema } from '@brokkr/testing/servers/trino.ts'
 import type pg from 'pg'
 import { expect, test } from 'vitest'
 import { drain, fill } from '../../connectors/test-parts/kafka-topics.ts'
@@ -62,7 +63,7 @@ async function setup() {
 const stampOf = async (client: pg.Client, id: number): Promise<string> =>
   (await client.query<{ stamp: string }>('select stamp from target where id = $1', [id])).rows[0]!.stamp
 
-const stores = ['topic', 'table', 'clickhouse'] as const
+const stores = ['topic', 'table', 'clickhouse', 'trino'] as const
 
 /** Where dead letters are stored, and how a reader finds the latest state of each. */
 async function openStore(name: (typeof stores)[number], { kafka, client, table }: Awaited<ReturnType<typeof setup>>): Promise<Case> {
@@ -76,6 +77,7 @@ async function openStore(name: (typeof stores)[number], { kafka, client, table }
     const letters = async () => (await client.query(text)).rows.map((row) => DeadLetter.parse(row))
     return { errors: table('letters', { autoCreateTable: true }), letters }
   }
+  if (name === 'trino') return trinoStore()
   const clickhouse = await clickhouseDatabase()
   const sql = 'select error, original_message as original from letters final order by created_at, id'
   const toLetter = (row: { error: string; original: string }) =>
@@ -84,6 +86,17 @@ async function openStore(name: (typeof stores)[number], { kafka, client, table }
     errors: { type: 'clickhouse', config: { connectionString: clickhouse.url, table: 'letters', autoCreateTable: true } },
     letters: async () => (await clickhouse.rows<{ error: string; original: string }>(sql)).map(toLetter),
   }
+}
+
+async function trinoStore(): Promise<Case> {
+  const trino = await trinoSchema()
+  const { url, catalog, schema } = trino
+  const sql = `select error, original_message from letters where row(id, json_extract_scalar(error, '$.attempts')) in (select id, max(json_extract_scalar(error, '$.attempts')) from letters group by id) and replayed_at is null order by created_at, id`
+  const letters = async () =>
+    (await trino.run(sql)).map(([error, original]) =>
+      DeadLetter.parse({ error: JSON.parse(error as string), original_message: JSON.parse(original as string) }),
+    )
+  return { errors: { type: 'trino', config: { serverURL: url, catalog, schema, table: 'letters', autoCreateTable: true } }, letters }
 }
 
 test.each(stores)(
@@ -166,9 +179,9 @@ test(
   'a replay from an errors sink without replay ends with an error that names the type',
   async () => {
     const { kafka, client, table } = await setup()
-    const errors = { type: 'trino', config: { serverURL: 'http://127.0.0.1:1', catalog: 'c', schema: 's', table: 'letters' } }
+    const errors = { type: 'iceberg', config: { catalogURI: 'http://127.0.0.1:1', namespace: 'n', table: 'letters' } }
     const spec = { source: kafka.source, sink: table('target'), errors }
-    await expect(replay(spec, 'mine')).rejects.toThrow('the errors sink type trino is not supported for replay')
+    await expect(replay(spec, 'mine')).rejects.toThrow('sink type iceberg is not')
     await client.end()
   },
   timeoutMs,

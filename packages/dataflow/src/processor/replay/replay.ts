@@ -117,7 +117,9 @@ function openDeadLetterStore(sink: SinkSpec, parts: DeadLetterStoreParts): DeadL
   const openRows = deadLetterRowsOf(sink)
   const source = toTableSource(sink)
   if (openRows !== undefined && source !== undefined) return new TableStore(source, openRows, parts)
-  return refuse(`the errors sink type ${sink.type} is not supported for replay; use an errors sink of type kafka, postgresql or clickhouse`)
+  return refuse(
+    `the errors sink type ${sink.type} is not supported for replay; use an errors sink of type kafka, postgresql, clickhouse or trino`,
+  )
 }
 
 function openTopicStore(config: KafkaSink, { inFlightDeadLetters, options }: DeadLetterStoreParts): DeadLetterStore {
@@ -163,6 +165,7 @@ function toTableSource(sink: SinkSpec): Flow['source'] | undefined {
     const { connectionString, tls, table } = sink.config
     return { type: 'postgresql', config: { connectionString, tls, table, ...columns, overlapSeconds: 0, autoCreateTable: false } }
   }
+  if (sink.type === 'trino') return { type: 'trino', config: { ...sink.config, ...columns } }
   if (sink.type !== 'clickhouse') return undefined
   const { connectionString, httpPort, table } = sink.config
   return { type: 'clickhouse', config: { connectionString, httpPort, table, ...columns } }
