@@ -232,6 +232,8 @@ const CONFLICTS_MAX = 5
 const isSameAttempt = (a: PromotionRecord, b: PromotionRecord): boolean =>
   a.uid === b.uid && phaseOf(a) === phaseOf(b) && a.status.attemptCount === b.status.attemptCount
 
+const listCommitsOf = ({ status: { effect } }: PromotionRecord): string[] => (effect?.commitSha === undefined ? [] : [effect.commitSha])
+
 function toInput(deps: AttemptDeps, at: AttemptAt, current: CurrentRecord, signal: AbortSignal): AttemptInput {
   const { pipeline, spec, promotion } = at
   const index = spec.environments.findIndex(({ name }) => name === promotion.spec.environment)
@@ -249,6 +251,7 @@ function toInput(deps: AttemptDeps, at: AttemptAt, current: CurrentRecord, signa
     targets: targetsOf(spec.environments.slice(index, index + 1)),
     earlierTargets: targetsOf(spec.environments.slice(0, Math.max(0, index))),
     listOpenKeys: async () => new Set((await deps.writer.listPromotions(pipeline, signal)).filter(isOpen).map((each) => each.spec.key)),
+    listCommits: async () => new Set((await deps.writer.listPromotions(pipeline, signal)).flatMap(listCommitsOf)),
     readSecret: (name) => readSecret(deps.kube, { namespace: pipeline.namespace, name }, signal),
     async saveProgress(effect: Effect) {
       await current.change((status) => mergeEffect(status, effect), signal)

@@ -214,12 +214,12 @@ function parseBatch(output: Buffer): Buffer[] {
 function parseCommit(raw: string): Omit<RemoteCommit, 'sha'> {
   const gap = raw.indexOf('\n\n')
   const head = raw.slice(0, gap)
-  const author = /^author (.*)$/m.exec(head)?.[1] ?? ''
+  const author = /^author ([^\n]*)$/m.exec(head)?.[1] ?? ''
   return {
     message: raw.slice(gap + 2),
     author,
-    authorName: /^(.*) <[^>]*> \d+ [+-]\d+$/.exec(author)?.[1] ?? '',
-    committer: /^committer (.*)$/m.exec(head)?.[1] ?? '',
+    authorName: /^([^\n]*) <[^>]*> \d+ [+-]\d+$/.exec(author)?.[1] ?? '',
+    committer: /^committer ([^\n]*)$/m.exec(head)?.[1] ?? '',
     parents: [...head.matchAll(/^parent ([0-9a-f]+)$/gm)].map((match) => match[1]!),
   }
 }

@@ -1,6 +1,7 @@
 // The commit of a promotion: marked values of the base branch edited, one parent, one branch. Pushed with a lease.
 import { editMarkers, MarkerError } from '../git/markers.ts'
 import { GitError, type MarkedFile, type RemoteCommit } from '../git/workspace.ts'
+import { AUTHOR, hasOwnIdentity, isOfEarlierRun } from './pull-request-identity.ts'
 import { isOfPublicController } from './pull-request-others.ts'
 import { configurationError, type Session } from './pull-request-session.ts'
 import { compatibleBranch, ownerOfTip, type Texts } from './pull-request-texts.ts'
@@ -12,8 +13,6 @@ export interface Change {
   readonly commitSha: string | null
   readonly files: readonly MarkedFile[]
 }
-
-const AUTHOR = { name: 'Brokkr Pipelines', email: 'pipelines@brokkr.io' }
 
 /** Throws MarkerError and GitError. Nothing is pushed. */
 export async function buildChange(session: Session, texts: Texts): Promise<Change> {
@@ -91,17 +90,11 @@ export async function isOwnCommit(session: Session, texts: Texts, tip: RemoteCom
   }
 }
 
-/** A person who amends a commit becomes its committer, or also its author. */
-export function hasOwnIdentity({ spec }: Session, { author, committer }: RemoteCommit): boolean {
-  return author === committer && [spec.author ?? AUTHOR, AUTHOR].some(({ name, email }) => author.startsWith(`${name} <${email}> `))
-}
-
 /** False: our commit on an older base, or one that an earlier run or the public controller left. It is rewritten. */
 async function isOfPerson(session: Session, texts: Texts, tip: RemoteCommit): Promise<boolean> {
   const { input, git } = session
-  const owner = ownerOfTip(tip, input)
-  if (owner === 'ours') return !(await isOwnCommit(session, texts, tip))
-  if (owner === 'earlier-run' && hasOwnIdentity(session, tip)) return false
+  if (ownerOfTip(tip, input) === 'ours') return !(await isOwnCommit(session, texts, tip))
+  if (await isOfEarlierRun(session, tip)) return false
   const recorded = input.promotion.status.effect?.commitSha
   if (recorded !== undefined && (await git.isAncestor(recorded, tip.sha, texts.branch, input.signal))) return true
   if (texts.branch === compatibleBranch(input) && (await isOfPublicController(session, texts.branch))) return false

@@ -1,8 +1,9 @@
 // Other open pull requests of the same pipeline and environment: of promotions whose records are lost, and of the public controller.
 // They are closed before ours opens, so that a person cannot merge an older revision over a newer one.
 import { ForgeError, type PullRequest } from '../forges/forge.ts'
+import { isOfEarlierRun } from './pull-request-identity.ts'
 import type { Session } from './pull-request-session.ts'
-import { compatibleBranch, findKey, ownerOfTip, runBranchPrefix, type Texts } from './pull-request-texts.ts'
+import { compatibleBranch, findKey, runBranchPrefix, type Texts } from './pull-request-texts.ts'
 
 const PUBLIC_AUTHOR = 'Promotion Server'
 const COMMITS_MAX = 100
@@ -15,8 +16,9 @@ export async function closeOtherPulls(session: Session, texts: Texts): Promise<v
     if (reason === null) continue
     await closeWithComment(session, pull, `${reason} Replaced by promotion ${input.promotion.name} on branch ${texts.branch}.`)
     const tip = await git.readTip(pull.head, input.signal)
-    const isDeletable = tip !== null && (ownerOfTip(tip, input) === 'earlier-run' || tip.authorName === PUBLIC_AUTHOR)
-    if (isDeletable && spec.keepBranch !== true) await git.deleteBranch({ branch: pull.head, expected: tip.sha }, input.signal)
+    if (tip === null || spec.keepBranch === true) continue
+    const isDeletable = tip.authorName === PUBLIC_AUTHOR || (await isOfEarlierRun(session, tip))
+    if (isDeletable) await git.deleteBranch({ branch: pull.head, expected: tip.sha }, input.signal)
   }
 }
 

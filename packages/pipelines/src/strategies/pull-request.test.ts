@@ -186,6 +186,29 @@ describe('an effect goes on living', () => {
     expect(await world.repository.tip(old.effect.branch!)).toBe(theirs)
   })
 
+  test('an author that git stores in another form is ours: the branch is followed, taken by a newer run and deleted', async () => {
+    const world = await open()
+    const spec = { author: { name: 'Acme Inc.', email: '<ci@acme.example>' } }
+    const old = world.promotion({ run: 1, revision: '6.0.1', supersede: 'Update', spec })
+    await old.run()
+    const base = await world.repository.commit({ 'release.yaml': `# new\n${marked('5.0.0')}` })
+    await old.observe()
+    expect(await world.repository.readCommit(old.effect.branch!)).toContain(`parent ${base}`)
+    const next = world.promotion({ run: 2, revision: '6.0.2', supersede: 'Update', spec })
+    expect(await next.run()).toMatchObject({ outcome: 'applied', effect: { prNumber: 1 } })
+    await next.withdraw('ended')
+    expect(await branches(world)).toEqual([])
+  })
+
+  test('under Update the recorded commit of an earlier run with another author is rewritten', async () => {
+    const world = await open()
+    const by = (name: string) => ({ author: { name, email: 'ci@acme.example' } })
+    await world.promotion({ run: 1, revision: '6.0.1', supersede: 'Update', spec: by('Before') }).run()
+    const next = world.promotion({ run: 2, revision: '6.0.2', supersede: 'Update', spec: by('After') })
+    expect(await next.run()).toMatchObject({ outcome: 'applied', effect: { prNumber: 1 } })
+    expect(await world.repository.read(next.effect.branch!, 'release.yaml')).toBe(marked('6.0.2'))
+  })
+
   test('our commit on an older base, pushed before a crash, is rewritten', async () => {
     const world = await open()
     const promotion = world.promotion()
@@ -218,6 +241,18 @@ describe('an effect goes on living', () => {
     const next = world.promotion({ run: 2, revision: '6.0.2' })
     expect(await next.run()).toMatchObject({ outcome: 'applied', effect: { prNumber: 2 } })
     expect(world.forge.pulls).toMatchObject([{ state: 'closed', comments: [expect.stringContaining('has ended')] }, { state: 'open' }])
+    expect(await branches(world)).toEqual([next.effect.branch])
+  })
+
+  test('the branch of a closed pull request stays if a person amended our commit', async () => {
+    const world = await open()
+    const old = world.promotion({ run: 1, revision: '6.0.1' })
+    await old.run()
+    const theirs = await amend(world, old, { author: 'Ann' })
+    old.end()
+    await world.promotion({ run: 2, revision: '6.0.2' }).run()
+    expect(world.forge.pulls).toMatchObject([{ state: 'closed' }, { state: 'open' }])
+    expect(await world.repository.tip(old.effect.branch!)).toBe(theirs)
   })
 
   test.each(kinds)('%s: an effect that has not changed is answered with 304, and a change is seen', async (kind) => {

@@ -28,6 +28,8 @@ export interface AttemptInput {
   readSecret(name: string): Promise<SecretContent | null>
   /** Keys of all promotions of the Pipeline that have not ended, read directly. */
   listOpenKeys(): Promise<ReadonlySet<string>>
+  /** Commits in the records of all promotions of the Pipeline, read directly. */
+  listCommits(): Promise<ReadonlySet<string>>
   /**
    * Writes a part of the effect before the next effect (W3) and looks for a newer run by a direct read. `stop`: the promotion was
    * superseded, aborted or taken by a newer leader; the strategy must return `{ outcome: 'stopped' }` without a further effect.

@@ -91,6 +91,8 @@ export interface PromotionOptions {
 
 /** Of all test promotions whose records have not ended. */
 const keys = new Set<string>()
+/** Of the records of all test promotions. */
+const commits = new Set<string>()
 
 /** One promotion whose record is kept in memory; `forget` is a crash before the record was written. */
 class TestPromotion {
@@ -178,6 +180,7 @@ class TestPromotion {
   }
 
   #save(effect: Effect): void {
+    if (effect.commitSha !== undefined) commits.add(effect.commitSha)
     this.record = { ...this.record, status: { effect: { ...this.effect, ...effect } } }
   }
 
@@ -188,6 +191,7 @@ class TestPromotion {
       targets: [],
       earlierTargets: [],
       listOpenKeys: () => Promise.resolve(keys),
+      listCommits: () => Promise.resolve(commits),
       readSecret: () =>
         Promise.resolve({
           version: '1',
