@@ -330,10 +330,15 @@ test('a webhook is tested, and a delivery is sent again', async () => {
   await page.goto('/webhooks')
   await page.getByRole('button', { name: 'Send a test' }).click()
   await page.getByText(/^200 /).waitFor()
-  await page.getByRole('button', { name: 'workorder.created' }).click()
+  // Other tests create work orders as well, so the deliveries are counted by the broker.
+  const listCreated = () => broker.admin.listAllDeliveries({ query: { event_type: 'workorder.created' } })
+  const shown = page.getByRole('button', { name: 'workorder.created' })
+  await shown.first().click()
   await page.getByRole('button', { name: 'Replay', exact: true }).click()
   await page.getByText('the message is sent again as a new delivery').waitFor()
-  await waitFor('two deliveries', async () => (await page.getByRole('button', { name: 'workorder.created' }).count()) === 2)
+  const deliveries = await listCreated()
+  expect(deliveries.filter(({ replay_of }) => replay_of !== null)).toHaveLength(1)
+  await waitFor('the new delivery in the list', async () => (await shown.count()) === deliveries.length)
 })
 
 test('a template is rendered while its parameters are typed', async () => {

@@ -259,6 +259,7 @@ test('housekeeping deletes only rows that ended', async () => {
     plans: 1,
     removed_pairs: 1,
     inventories: 0,
+    flows: 0,
     events: 0,
   })
   // Of events the newest per agent and object stays, however old it is.
@@ -275,6 +276,7 @@ test('housekeeping deletes only rows that ended', async () => {
     plans: 0,
     removed_pairs: 0,
     inventories: 0,
+    flows: 0,
     events: 2,
   })
   expect([
