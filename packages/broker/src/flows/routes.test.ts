@@ -37,9 +37,14 @@ const entry = (name: string, more: object = {}) => ({
   ...more,
 })
 /** `at`: seconds of the check. */
-async function report({ agent, objectId }: { agent: TestAgent; objectId: string }, at: number, resources: readonly object[] | null) {
+async function report(
+  { agent, objectId }: { agent: TestAgent; objectId: string },
+  at: number,
+  resources: readonly object[] | null,
+  more: object = {},
+) {
   const checked_at = new Date(Date.UTC(2026, 0, 2, 3, 4, at)).toISOString()
-  const summary = { pods_ready: 0, pods_total: 0, conditions: [], resources }
+  const summary = { pods_ready: 0, pods_total: 0, conditions: [], resources, ...more }
   const answer = await ask(broker, `PATCH /agents/${agent.agent.id}/health-status`, {
     pak: agent.pak,
     body: { deployment_objects: [{ id: objectId, status: 'healthy', checked_at, summary }] },
@@ -113,6 +118,17 @@ test('a flow that could not be read keeps its last figures, and a full list remo
   ])
 })
 
+test('a list that the agent cut removes nothing, and a name that no object can have is left out', async () => {
+  const { told, list } = await setup(['a', 'b'])
+  const names = async () => (await list()).map(({ name }) => name)
+  await report(told, 2, [entry('a')], { truncated: true })
+  expect(await names()).toEqual(['a', 'b'])
+  // Random text, because an index compresses repetitions.
+  const long = Array.from({ length: 300 }, () => crypto.randomUUID()).join('')
+  await report(told, 3, [entry('a'), entry(long), entry('c', { namespace: long })])
+  expect(await names()).toEqual(['a'])
+})
+
 test('figures are stale if the processor, the report or the agent is silent', async () => {
   const { told, agent, list } = await setup(['a', 'b'])
   await report(told, 2, [entry('a', { flow: { phase: 'Running', stale: true } }), entry('b')])
@@ -168,14 +184,17 @@ test('an order is one work order for the agent of the flow, with its audit entry
   const audit = await runSql(broker.databaseUrl, `select details from audit_logs where action = 'workorder.created' and resource_id = $1`, [
     id,
   ])
-  expect(audit).toMatchObject([{ details: { work_type: 'flow', flow_id: flow!.id, action: 'rewind', name: 'orders' } }])
+  expect(audit).toMatchObject([
+    { details: { work_type: 'flow', flow_id: flow!.id, action: 'rewind', to: '{"offsets":{"0":12}}', name: 'orders' } },
+  ])
   const claim = await agent.client.claimWorkOrder({ params: { id }, body: { agent_id: agent.agent.id } })
   await agent.client.completeWorkOrder({
     params: { id },
-    body: { success: false, message: 'foreign_object', retryable: false, attempt: claim.attempt },
+    // Not tried again, although it could be: it would run after newer orders.
+    body: { success: false, message: 'unavailable', retryable: true, attempt: claim.attempt },
   })
   const { orders } = await tenant.client.getFlow({ params: { id: flow!.id } })
-  expect(orders).toMatchObject([{ id, status: 'FAILED', message: 'foreign_object' }])
+  expect(orders).toMatchObject([{ id, status: 'FAILED', message: 'unavailable' }])
   expect(orders[0]?.finished_at).not.toBeNull()
 })
 
@@ -197,6 +216,8 @@ test('an invalid order is refused with the reason, and too many open orders are 
     const answer = await send(body)
     expect([JSON.stringify(body), answer.status, answer.code]).toEqual([JSON.stringify(body), status, code])
   }
-  for (let n = 0; n < 20; n++) expect((await send({ action: 'run' })).status).toBe(201)
-  expect((await send({ action: 'run' })).code).toBe('limit_exceeded')
+  // Sent at once: the bound also holds among concurrent calls.
+  const answers = await Promise.all(Array.from({ length: 24 }, () => send({ action: 'run' })))
+  expect(answers.filter(({ status }) => status === 201)).toHaveLength(20)
+  expect(answers.filter(({ code }) => code === 'limit_exceeded')).toHaveLength(4)
 })

@@ -20,19 +20,23 @@ export interface ReportedFlows {
   readonly flows: readonly ReportedFlow[]
 }
 
-/** Reports without a list of resources say nothing about flows. A full list may be cut: what it omits may exist. */
+/** Longest name of a Kubernetes object. An index of flows has no room for any text. */
+const nameCharsMax = 253
+
+/** Reports without a list of resources say nothing about flows. A full list may be cut, also by an agent that does not mark it: what it omits
+ *  may exist. */
 export function listReportedFlows(reports: readonly HealthReport[]): ReportedFlows {
   const telling = reports.filter(({ summary }) => Array.isArray(summary?.resources))
   return {
     objects: telling.map(({ id, checked_at, summary }) => ({
       id,
       checked_at,
-      is_complete: (summary?.resources?.length ?? 0) < resourcesMax,
+      is_complete: summary?.truncated !== true && (summary?.resources?.length ?? 0) < resourcesMax,
     })),
     flows: telling.flatMap(({ id, summary }) => {
       const byKey = new Map<string, ReportedFlow>()
       for (const { kind, namespace, name, ready, message, flow } of summary?.resources ?? [])
-        if (FlowObjectKind.safeParse(kind).success)
+        if (FlowObjectKind.safeParse(kind).success && name.length <= nameCharsMax && namespace.length <= nameCharsMax)
           byKey.set(JSON.stringify([kind, namespace, name]), {
             object_id: id,
             kind,
@@ -67,4 +71,13 @@ function toFlowState(flow: FlowReport | undefined): FlowState {
 export function requireAction({ kind }: Pick<Flow, 'kind'>, action: FlowAction): void {
   const problem = findActionProblem(action, kind)
   if (problem !== null) throw new ApiError('invalid_flow_order', problem)
+}
+
+const detailCharsMax = 500
+
+/** What the audit entry of an order says beyond its action. */
+export function toAuditDetails(action: FlowAction): Readonly<Record<string, string>> {
+  const cut = (text: string) => text.slice(0, detailCharsMax).toWellFormed()
+  if (action.action === 'rewind') return { to: cut(JSON.stringify(action.to)) }
+  return action.action === 'skip' ? { position: cut(action.position) } : {}
 }

@@ -40,12 +40,17 @@ export interface ReadOptions {
 
 export type CallResult<N extends CallName> = UseQueryResult<Output<N>>
 
-export const useCall = <N extends CallName>(name: N, input: Call<N>, options: ReadOptions = {}): CallResult<N> =>
+export interface CallOptions<T> extends ReadOptions {
+  /** Ends `everyMs`: the answer does not change any more. */
+  readonly isFinal?: (answer: T) => boolean
+}
+
+export const useCall = <N extends CallName>(name: N, input: Call<N>, options: CallOptions<Output<N>> = {}): CallResult<N> =>
   useQuery<Output<N>>({
     queryKey: [name, input],
     queryFn: ({ signal }) => call(name, input, { signal }),
     enabled: options.enabled ?? true,
-    ...(options.everyMs === undefined ? {} : { refetchInterval: options.everyMs }),
+    refetchInterval: ({ state: { data } }) => (data !== undefined && options.isFinal?.(data) === true ? false : (options.everyMs ?? false)),
     ...(options.keepsPrevious === true ? { placeholderData: keepPreviousData } : {}),
   })
 

@@ -13,7 +13,7 @@ export type SteeredAction = 'rewind' | 'replay' | 'skip'
 const explanations: Readonly<Record<SteeredAction, string>> = {
   rewind: 'The flow reads from there again. Sinks that store positions skip what they have; others get messages twice.',
   replay: 'Stored dead letters pass the transforms again and are written to the sinks.',
-  skip: 'The message that blocks the flow is never written. It is counted as a dead letter.',
+  skip: 'The message that blocks the flow is never written. It is counted as dropped and cannot be replayed.',
 }
 
 export function FlowOrderDialog({ flow, action, onClose }: { flow: Flow; action: SteeredAction; onClose: () => void }) {

@@ -50,4 +50,10 @@ test('agents without an answer are named and are not counted as unchanged', () =
     { agent: 'a', state: 'silent', reason: 'disconnected' },
     { agent: 'b', state: 'refused', reason: 'policy' },
   ])
+  expect(grouped.incomplete).toEqual([])
+})
+
+test('agents whose changes were left out of the answer are named', () => {
+  const whole = result('a', 'answered', [change('Service', 'web', 'delete')])
+  expect(groupPlan([whole, { ...result('b', 'answered'), has_more: true }]).incomplete).toEqual(['b'])
 })

@@ -19,6 +19,8 @@ export interface GroupedPlan {
   readonly waiting: number
   /** Agents that did not answer or refused, with their reason: never counted as unchanged. */
   readonly missing: readonly { readonly agent: string; readonly state: string; readonly reason: string | null }[]
+  /** Agents whose changes were left out of the answer. */
+  readonly incomplete: readonly string[]
   readonly changes: number
   readonly groups: readonly PlanGroup[]
 }
@@ -62,6 +64,7 @@ export function groupPlan(results: readonly PlanResult[]): GroupedPlan {
     missing: results
       .filter(({ state }) => state === 'silent' || state === 'refused')
       .map(({ agent_name, state, reason }) => ({ agent: agent_name, state, reason })),
+    incomplete: results.filter(({ has_more }) => has_more).map(({ agent_name }) => agent_name),
     changes: results.reduce(
       (sum, { summary }) =>
         sum + (summary === null ? 0 : summary.create + summary.update + summary.delete + summary.denied + summary.unchecked),

@@ -31,11 +31,15 @@ export function PlanView({ stackId, change }: PlanViewProps) {
     const body = sequenceId === null ? { is_deletion_marker: true } : { sequence_id: sequenceId, is_deletion_marker: false }
     mutate({ params: { id: stackId }, body })
   }, [mutate, stackId, sequenceId, blocked])
-  const results = useCall('getPlan', { params: { id: plan?.id ?? '' } }, { enabled: plan !== undefined, everyMs: 2_000 })
+  const results = useCall(
+    'getPlan',
+    { params: { id: plan?.id ?? '' } },
+    { enabled: plan !== undefined, everyMs: 2_000, isFinal: (answer) => answer.results.every(({ state }) => state !== 'waiting') },
+  )
   if (error !== null) return <ErrorCard error={error} />
   if (blocked !== null) return null
   if (results.data === undefined) return <p className="quiet">Agents compute the plan…</p>
-  const { answered, waiting, missing, changes, groups } = groupPlan(results.data.results)
+  const { answered, waiting, missing, incomplete, changes, groups } = groupPlan(results.data.results)
   const total = results.data.agents_total
   return (
     <section aria-label="Plan" className="col stack-gap">
@@ -52,6 +56,16 @@ export function PlanView({ stackId, change }: PlanViewProps) {
             .map(({ agent, state, reason }) => `${plainText(agent, 60)} (${plainText(reason ?? state, 80)})`)
             .join(', ')}
           {missing.length > 10 ? ` and ${missing.length - 10} more` : ''}
+        </p>
+      )}
+      {incomplete.length === 0 ? null : (
+        <p className="ink-2">
+          <Glyph state="stale" /> The list below omits changes on{' '}
+          {incomplete
+            .slice(0, 10)
+            .map((agent) => plainText(agent, 60))
+            .join(', ')}
+          {incomplete.length > 10 ? ` and ${incomplete.length - 10} more` : ''}; brokkr plan shows all.
         </p>
       )}
       <ul className="plan" aria-label="Changes of the plan">

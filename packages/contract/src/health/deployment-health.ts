@@ -31,6 +31,8 @@ const HealthSummary = z.object({
     .nullable()
     .optional(),
   progressing: z.boolean().nullable().optional(),
+  /** The list of resources was cut: what it omits may exist. */
+  truncated: z.boolean().nullable().optional(),
 })
 
 export type HealthSummary = z.output<typeof HealthSummary>

@@ -77,7 +77,21 @@ test('a summary of many flows fits into the size that the broker accepts', () =>
   expect(Buffer.byteLength(JSON.stringify(fitted))).toBeLessThanOrEqual(healthSummaryBytesMax)
   expect(fitted.resources).toHaveLength(100)
   expect(fitted.resources?.every((row) => row.flow?.processed === 5)).toBe(true)
+  expect(fitted.truncated).toBeUndefined()
   expect(fitSummary({ ...summary, resources: resources.slice(0, 2) }).resources).toEqual(resources.slice(0, 2))
+})
+
+test('a summary whose list of resources was cut to fit is marked', () => {
+  const resources = Array.from({ length: 99 }, (_, n) => ({
+    kind: 'DataFlow',
+    name: `${'n'.repeat(249)}-${n}`,
+    namespace: 's'.repeat(253),
+    ready: false,
+    message: 'ä'.repeat(500),
+  }))
+  const fitted = fitSummary({ pods_ready: 0, pods_total: 0, conditions: [], resources, progressing: false })
+  expect(Buffer.byteLength(JSON.stringify(fitted))).toBeLessThanOrEqual(healthSummaryBytesMax)
+  expect([fitted.resources?.length, fitted.truncated]).toEqual([50, true])
 })
 
 test('flows are told from other kinds by their group', () => {

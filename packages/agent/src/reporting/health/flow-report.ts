@@ -98,5 +98,5 @@ export function fitSummary(summary: HealthSummary): HealthSummary {
   )
   const cut = (shortened.at(-1) ?? []).map((row) => ({ ...row, message: row.message?.slice(0, 100) }))
   const fitting = [...shortened, cut].find((rows) => bytesOf({ ...summary, resources: rows }) <= healthSummaryBytesMax)
-  return { ...summary, resources: fitting ?? cut.slice(0, 50) }
+  return fitting === undefined ? { ...summary, resources: cut.slice(0, 50), truncated: true } : { ...summary, resources: fitting }
 }

@@ -50,6 +50,7 @@ export function assessStack(input: StackInput): { readonly health: StackHealth; 
   const verdicts = [...assessments.map(({ verdict }) => verdict), ...loose.map((pod) => judgePod(pod))]
   const counted = [...pods.values()].flat().filter(isCounted)
   const { status, progressing } = summarizeHealth(verdicts)
+  const resources = toResources(assessments, loose)
   const health: StackHealth = {
     status,
     summary: fitSummary({
@@ -58,8 +59,9 @@ export function assessStack(input: StackInput): { readonly health: StackHealth; 
       conditions: [...new Set(verdicts.filter(({ state }) => state !== 'ready').map(({ reason }) => reason))]
         .toSorted()
         .slice(0, conditionsMax),
-      resources: toResources(assessments, loose),
+      resources: resources.slice(0, resourcesMax),
       progressing,
+      ...(resources.length > resourcesMax ? { truncated: true } : {}),
     }),
   }
   return { health, unwell: listUnhealthy(assessments, [...pods.values()].flat()) }
@@ -158,7 +160,7 @@ function toResources(assessments: readonly Assessment[], loose: readonly KubeObj
     return { ...entry(member, verdict), ...(flow === undefined ? {} : { flow }) }
   })
   const pods = loose.map((pod) => entry({ kind: 'Pod', name: pod.metadata.name, namespace: pod.metadata.namespace ?? '' }, judgePod(pod)))
-  return [...memberResources, ...pods].toSorted((a, b) => rankOf(a) - rankOf(b)).slice(0, resourcesMax)
+  return [...memberResources, ...pods].toSorted((a, b) => rankOf(a) - rankOf(b))
 }
 
 const rankOf = ({ ready, flow }: Resource): number => (!ready ? 0 : flow !== undefined ? 1 : 2)

@@ -49,6 +49,9 @@ export const get = maybe(
   (p: Slots<{ id: string }>) => `select ${columns} from ${source} where f.id = ${p.id}::uuid and ${isDelivered}`,
 )
 
+/** Until the transaction ends. */
+export const lock = count('flows.lock', (p: Slots<{ id: string }>) => `select id from flows where id = ${p.id}::uuid for no key update`)
+
 /** Call it after the health of the same report is recorded, which has locked the pair: an older check changes nothing. Flows that a complete
  *  report omits are gone. */
 export const record = count(

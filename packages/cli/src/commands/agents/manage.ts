@@ -119,6 +119,9 @@ export async function removeAgent(cli: Cli, [name = '']: readonly string[], opti
   show(options.output, { value: done, names: [name], lines: () => [`agent ${name} deleted; its ${stacks.length} stacks ${rest}`] })
 }
 
+/** Stacks that are read at once; later ones are read when these are removed. */
+const statusesMax = 8
+
 /** Ends all registrations of the agent, which takes every stack away from it, and waits until it has removed them. */
 async function emptyAgent(
   cli: Cli,
@@ -135,14 +138,16 @@ async function emptyAgent(
     scope: [`agent:${given.id}`],
     timeout: given.timeout,
     check: async () => {
-      const statuses = await Promise.all(open.map(({ id }) => client.getStackStatus({ params: { id }, query: { include_deleted: true } })))
-      open = open.filter((_, at) => statuses[at]!.agents.some((one) => one.agent_id === given.id && one.phase !== 'removed'))
-      return open.length === 0
-        ? null
-        : `${open.length} stacks: ${open
-            .slice(0, 5)
-            .map((one) => one.name)
-            .join(', ')}`
+      while (open.length > 0) {
+        const batch = open.slice(0, statusesMax)
+        const statuses = await Promise.all(
+          batch.map(({ id }) => client.getStackStatus({ params: { id }, query: { include_deleted: true } })),
+        )
+        const left = batch.filter((_, at) => statuses[at]!.agents.some((one) => one.agent_id === given.id && one.phase !== 'removed'))
+        open = [...left, ...open.slice(statusesMax)]
+        if (left.length > 0) return `at most ${open.length} stacks: ${left.map((one) => one.name).join(', ')}`
+      }
+      return null
     },
   })
 }
