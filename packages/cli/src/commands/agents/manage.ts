@@ -129,12 +129,13 @@ async function emptyAgent(
   given: { readonly id: string; readonly name: string; readonly stacks: readonly Stack[]; readonly timeout: string },
 ): Promise<void> {
   const params = { id: given.id }
-  for (const { id } of await client.listAgentRegistrations({ params }))
-    await client.deregisterAgent({ params: { id }, body: { agent_id: given.id } })
+  for (const { generator_id } of await client.listAgentRegistrations({ params }))
+    await client.deregisterAgent({ params: { id: generator_id }, body: { agent_id: given.id } })
   let open = given.stacks
   await waitUntil(cli, client, {
     what: `the removal of the stacks of ${given.name}`,
-    next: `brokkr describe agent ${given.name}, then the same command again`,
+    // The broker lists no stacks of the agent any more, so a second run has none to wait for.
+    next: `brokkr describe stack NAME until ${given.name} has removed it; only then the same command again, which does not wait`,
     scope: [`agent:${given.id}`],
     timeout: given.timeout,
     check: async () => {
