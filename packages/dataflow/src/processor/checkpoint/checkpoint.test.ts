@@ -121,6 +121,23 @@ test('a save keeps keys of other sources and manual edits', async () => {
   expect((await data())['other']).toBe('x')
 })
 
+test('a reset removes the state of a source that has none afterwards; other saves keep it', async () => {
+  const store = createFileStore(join(await mkdtemp(join(tmpdir(), 'checkpoint-')), 'c.json'))
+  const checkpoint = new FlowCheckpoint(store, options('pod-1'))
+  const saved = async () => readCheckpoint((await store.load(signal)).texts['checkpoint.json'])
+  await checkpoint.takeOver(signal)
+  const first = { lastReadChangeTime: 'a', lastReadOrderByValue: '1' }
+  await checkpoint.save({ state: first, resetId: 'g1' }, noCounts, signal)
+  await checkpoint.save({ state: undefined, resetId: 'g1' }, noCounts, signal)
+  expect(await saved()).toMatchObject({ resetId: 'g1', postgresql: first })
+  await checkpoint.save({ state: undefined, resetId: 'g2' }, noCounts, signal)
+  expect(await saved()).toEqual({ v: 1, holder: { pod: 'pod-1', uid: 'uid-pod-1', epoch: 1 }, resetId: 'g2' })
+  expect(checkpoint.state).toBeUndefined()
+  await checkpoint.save({ state: first, resetId: 'g2' }, noCounts, signal)
+  await checkpoint.save({ state: undefined, resetId: 'g2', rewindId: 'r1' }, noCounts, signal)
+  expect(await saved()).not.toHaveProperty('postgresql')
+})
+
 test('counters continue from the last save and add up over replicas', async () => {
   const { store } = await configMap()
   const counts = (read: number) => ({ ...noCounts, readCount: read, processedCount: read })

@@ -172,11 +172,16 @@ export class FlowCheckpoint {
   }
 
   #checkpointWith({ state, resetId, rewindId }: SavedState): Checkpoint {
+    const { [this.#options.sourceType]: stored, ...rest } = this.#checkpoint
+    const before = this.appliedOneShots
+    const isSetBack = (resetId !== undefined && resetId !== before.resetId) || (rewindId !== undefined && rewindId !== before.rewindId)
+    // A source without a state begins anew: with the former state a restart would undo the reset.
+    const kept = state ?? (isSetBack ? undefined : stored)
     return {
-      ...this.#checkpoint,
+      ...(rest as Checkpoint),
       ...(resetId === undefined ? {} : { resetId }),
       ...(rewindId === undefined ? {} : { rewindId }),
-      ...(state === undefined ? {} : { [this.#options.sourceType]: state }),
+      ...(kept === undefined ? {} : { [this.#options.sourceType]: kept }),
     }
   }
 
