@@ -5,7 +5,6 @@ import { rawNumber } from '@brokkr/contract/dataflow/language/json.ts'
 import type { Rec } from '../connector.ts'
 import type { CatalogClient } from './catalog-client.ts'
 import { buildFile } from './data-file.ts'
-import { configError } from './errors.ts'
 import { type AddedFile, readManifestList, toManifestFile, writeManifest, writeManifestList } from './manifests.ts'
 import type { ObjectStore } from './object-store.ts'
 import { type PartitionColumn, toPartitionColumns } from './partition-values.ts'
@@ -39,11 +38,6 @@ const dataFolder = ({ location, properties }: TableMetadata): string =>
   properties['write.data.path']?.replace(/\/$/, '') ?? `${location}/data`
 const metadataFolder = ({ location, properties }: TableMetadata): string =>
   properties['write.metadata.path']?.replace(/\/$/, '') ?? `${location}/metadata`
-
-export function checkFormat({ formatVersion }: TableMetadata): void {
-  if (formatVersion !== 2)
-    throw configError(`the table has format version ${formatVersion}, and this version writes format version 2 alone`)
-}
 
 /** An upload without files: a snapshot that only carries a summary. */
 export const emptyUpload = (metadata: TableMetadata, batchId: string): Upload => ({

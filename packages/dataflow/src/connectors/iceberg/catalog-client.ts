@@ -145,6 +145,11 @@ export class CatalogClient {
     { body, signal }: { body?: object; signal?: AbortSignal | undefined },
     isRenewed = false,
   ): Promise<Json> {
+    // The login is for the catalog alone.
+    if (URL.parse(url)?.origin !== new URL(this.#base).origin)
+      throw configError(
+        'the catalog names a signer at another address than its own: set accessKey and secretAccessKey, or correct the address in the catalog',
+      )
     const answer = await this.outbound.request({
       url,
       method,

@@ -51,8 +51,10 @@ export function classifyAnswer({ status, kind }: { readonly status: number; read
   return { class: 'config', type: 'unknown' }
 }
 
-/** Whether the server may have carried out the request whose answer this is. */
-export const isUnknownOutcome = (thrown: unknown): boolean =>
-  thrown instanceof IcebergRejection ? thrown.status >= 500 || thrown.status === 408 : !(thrown instanceof Terminal)
+/** Whether the catalog may have carried out the commit that ended with this. An answer that is too large came after the request. */
+export function isUnknownOutcome(thrown: unknown): boolean {
+  if (thrown instanceof IcebergRejection) return thrown.server === 'catalog' && (thrown.status >= 500 || thrown.status === 408)
+  return !(thrown instanceof Terminal) || thrown.code === 'answer_too_large'
+}
 
 export const configError = (message: string): ConnectorError => new ConnectorError({ class: 'config', type: 'unknown' }, message)

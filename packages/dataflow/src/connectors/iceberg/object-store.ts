@@ -125,14 +125,17 @@ export class ObjectStore {
   #signerOf(table: Readonly<Record<string, string>>): string {
     const endpoint = table['s3.signer.endpoint'] ?? 'v1/aws/s3/sign'
     const uri = table['s3.signer.uri']
-    return uri === undefined ? this.#catalog.resolve(endpoint) : new URL(endpoint, `${uri.replace(/\/+$/, '')}/`).href
+    // An unreadable address is refused when it is used.
+    return uri === undefined ? this.#catalog.resolve(endpoint) : (URL.parse(endpoint, `${uri.replace(/\/+$/, '')}/`)?.href ?? uri)
   }
 }
 
-/** `s3://bucket/key` as an address of the service. */
-function toUrl(location: string, { endpoint, region, isPathStyle }: Settings): string {
+/** `s3://bucket/key` as an address of the service. Locations come from metadata: none may lead to another host or bucket. */
+export function toUrl(location: string, { endpoint, region, isPathStyle }: Pick<Settings, 'endpoint' | 'region' | 'isPathStyle'>): string {
   const [, bucket, key] = /^s3[an]?:\/\/([^/]+)\/(.+)$/.exec(location) ?? []
   if (bucket === undefined || key === undefined) throw configError(`${location.split(':')[0]} is not a supported object store: only S3 is`)
+  const isSafe = /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(bucket) && !key.split('/').some((part) => part === '.' || part === '..')
+  if (!isSafe) throw configError('the table names a file whose bucket or path is not valid')
   const path = key.split('/').map(encodeURIComponent).join('/')
   const base = new URL(endpoint ?? `https://s3.${region}.amazonaws.com`)
   if (isPathStyle) return `${base.origin}/${bucket}/${path}`

@@ -192,7 +192,7 @@ async function toDeleteCheck(
         if (toText(row['file_path']) === file.path) positions.add(Number(row['pos']))
     } else if (one.content === 2 && one.sequenceNumber > file.sequenceNumber) {
       const open = await openParquet(objects, one, signal)
-      const fields = schema.fields.filter(({ id }) => one.equalityIds.includes(id))
+      const fields = findEqualityFields(schema, one.equalityIds)
       const fileNamesById = namesById(open.metadata, fields)
       const rows = await readPart(open, 0, Number(open.metadata.num_rows))
       const keys = new Set(rows.map((row) => keyOf(fields.map(({ id }) => toPlain(row[fileNamesById.get(id) ?? ''])))))
@@ -200,6 +200,14 @@ async function toDeleteCheck(
     }
   }
   return (index, row) => positions.has(index) || equal.some(({ names, keys }) => keys.has(keyOf(names.map((name) => row[name] ?? null))))
+}
+
+/** With fewer columns a delete would hit other rows too. */
+export function findEqualityFields(schema: Schema, ids: readonly number[]): readonly Field[] {
+  const fields = schema.fields.filter(({ id }) => ids.includes(id))
+  if (fields.length === 0 || fields.length !== ids.length)
+    throw configError('rows were deleted by the values of a column that the table no longer has: compact the table first')
+  return fields
 }
 
 const toText = (value: unknown): string => (value instanceof Uint8Array ? Buffer.from(value).toString() : String(value))

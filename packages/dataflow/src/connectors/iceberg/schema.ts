@@ -1,7 +1,9 @@
 // Iceberg schemas as the catalog sends them, and types of new columns. Pure.
+import { parseInstant } from '@brokkr/contract/dataflow/language/instant.ts'
 import { isRecord, type Json, type JsonObject } from '@brokkr/contract/dataflow/language/json.ts'
 import { inferType } from '../column-values.ts'
 import { ConnectorError } from '../connector.ts'
+import { configError } from './errors.ts'
 
 /** A name such as `long` or `decimal(10, 2)`, or a nested type. */
 export type IcebergType = string | StructType | ListType | MapType
@@ -56,9 +58,13 @@ export function toNewFields(fields: ReadonlyMap<string, readonly Json[]>, lastId
     id: lastId + index + 1,
     name,
     required: false,
-    type: typeOfInferred[inferType(values)],
+    type: values.some(isFinerThanMicros) ? 'string' : typeOfInferred[inferType(values)],
   }))
 }
+
+/** No time column holds it. */
+const isFinerThanMicros = (value: Json): boolean =>
+  typeof value === 'string' && /\.\d{6}\d*[1-9]/.test(value) && parseInstant(value) !== undefined
 
 export const textFields = (names: readonly string[], lastId = 0): Field[] =>
   names.map((name, index) => ({ id: lastId + index + 1, name, required: false, type: 'string' }))
@@ -103,6 +109,12 @@ export interface Snapshot {
   readonly timestampMs: number
   readonly manifestList: string
   readonly summary: Readonly<Record<string, string>>
+}
+
+/** Snapshots of version 1 have no sequence numbers, which order the positions of a source. */
+export function checkFormat({ formatVersion }: Pick<TableMetadata, 'formatVersion'>): void {
+  if (formatVersion !== 2)
+    throw configError(`the table has format version ${formatVersion}, and only format version 2 is supported: upgrade or rewrite the table`)
 }
 
 export function parseMetadata(value: Json | undefined): TableMetadata {

@@ -161,6 +161,36 @@ test('[D104] the answer to a commit is lost: the batch is found and not written 
   expect((await dataFiles('lost')).length).toBe(2)
 })
 
+test('[D104] the answer to a commit is lost and the positions are forgotten: the next batch is not fenced', { timeout }, async () => {
+  await trino.run('create table forgotten (id bigint)')
+  const proxy = await front()
+  const sink = await open({ table: 'forgotten', baseURL: proxy.url })
+  await sink.highWater([0])
+  let losses = 1
+  proxy.decide((request) => (isCommit('forgotten')(request) && losses-- > 0 ? 'lose' : 'pass'))
+  expect(await failure(write(sink, [rec({ id: 1 })]))).toMatchObject({ class: 'transient' })
+  await sink.connect()
+  await sink.forget()
+  expect(await sink.highWater([0])).toEqual(new Map())
+  await write(sink, [rec({ id: 2 })])
+  expect(await idsIn('forgotten')).toEqual([1, 2])
+})
+
+test('[D104] a commit without an answer keeps its files, also if it did not happen', { timeout }, async () => {
+  await trino.run('create table doubtful (id bigint)')
+  const proxy = await front()
+  let failures = 1
+  proxy.decide((request) => (isCommit('doubtful')(request) && failures-- > 0 ? { status: 503, body: '{}' } : 'pass'))
+  const sink = await open({ table: 'doubtful', baseURL: proxy.url })
+  const batch = [rec({ id: 1 })]
+  expect(await failure(write(sink, batch))).toMatchObject({ class: 'transient' })
+  const doubtful = await dataFiles('doubtful')
+  await write(sink, batch)
+  expect(await dataFiles('doubtful')).toEqual(expect.arrayContaining(doubtful))
+  expect(doubtful.length).toBe(1)
+  expect(await idsIn('doubtful')).toEqual([1])
+})
+
 test('[D104] a conflict that is the answer to a repeated request deletes and repeats nothing', { timeout }, async () => {
   await trino.run('create table twice (id bigint)')
   const proxy = await front()

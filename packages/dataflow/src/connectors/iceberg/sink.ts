@@ -8,7 +8,7 @@ import { getPayload, withPayload } from '../../message/message.ts'
 import { collectFields } from '../column-values.ts'
 import type { Capabilities, Fault, Partition, Position, Positions, Rec, Sink, SinkContext } from '../connector.ts'
 import { ConnectorError } from '../connector.ts'
-import { type CommitTexts, checkFormat, commitUpload, emptyUpload, removeFiles, type Stores, type Upload, uploadBatch } from './append.ts'
+import { type CommitTexts, commitUpload, emptyUpload, removeFiles, type Stores, type Upload, uploadBatch } from './append.ts'
 import { CatalogClient, type LoadedTable, missingTable } from './catalog-client.ts'
 import { IcebergRejection, isUnknownOutcome, toIcebergError } from './errors.ts'
 import { ObjectStore } from './object-store.ts'
@@ -30,7 +30,7 @@ import {
   withTakenOver,
 } from './positions.ts'
 import { buildRows, isRawTable, type RowConfig, toFields } from './rows.ts'
-import { columnsOf, deadLetterFields, type Field, type TableMetadata, textFields, toNewFields } from './schema.ts'
+import { checkFormat, columnsOf, deadLetterFields, type Field, type TableMetadata, textFields, toNewFields } from './schema.ts'
 
 type Config = IcebergConfig | NessieConfig
 
@@ -148,7 +148,7 @@ export class IcebergTableSink implements Sink {
       const state = rest.length === 0 ? 'committed' : judgeMoves(marker, moves, (left, right) => this.#context.source.compare(left, right))
       if (state !== 'open' || !this.#isUsable(upload, rest, metadata)) await this.#discard(upload)
       if (state === 'fenced') throw this.#fenced()
-      if (state === 'committed') return
+      if (state === 'committed') return this.#adoptCommitted(marker, moves)
       if (!this.#isUsable(upload, rest, metadata)) upload = await this.#upload(metadata, rest, signal)
       const isCommitted = await this.#commit(metadata, marker, { upload: upload!, moves }, positions, signal)
       if (isCommitted) return
@@ -188,14 +188,24 @@ export class IcebergTableSink implements Sink {
       throw thrown
     }
     this.#markWritten(doubt)
-    // The table has moved on: an earlier commit without an answer can only fail now.
-    await this.#dropDoubts()
+    // The table has moved on: an earlier commit without an answer can only fail now. If it happened, later batches may have displaced its
+    // id from the marker, so its files stay: a snapshot may name them.
+    this.#doubts = []
     return true
   }
 
   #markWritten({ upload, moves }: Doubt): void {
     for (const record of upload.records) this.#stored.add(record)
-    for (const { source, position } of moves) this.#known.set(source, position)
+    // A takeover since then has read the position from the table.
+    for (const { source, epoch, position } of moves) if (epoch === this.#epochOf(source)) this.#known.set(source, position)
+  }
+
+  /** The table may be further than this batch. */
+  #adoptCommitted({ owned }: Marker, moves: readonly Move[]): void {
+    for (const { source, epoch } of moves) {
+      const now = owned[source]
+      if (now !== undefined && now.epoch === epoch && now.position !== null) this.#known.set(source, now.position)
+    }
   }
 
   /** A commit whose batch the table names happened. */
@@ -203,12 +213,6 @@ export class IcebergTableSink implements Sink {
     const named = new Set([...marker.batches, ...[...snapshots.values()].map(({ summary }) => summary['brokkr.batch-id'] ?? '')])
     for (const doubt of this.#doubts.filter(({ upload }) => named.has(upload.batchId))) this.#markWritten(doubt)
     this.#doubts = this.#doubts.filter(({ upload }) => !named.has(upload.batchId))
-  }
-
-  async #dropDoubts(): Promise<void> {
-    const doubts = this.#doubts
-    this.#doubts = []
-    for (const { upload } of doubts) await this.#discard(upload)
   }
 
   async #discard(upload: Upload | undefined): Promise<void> {
@@ -241,8 +245,12 @@ export class IcebergTableSink implements Sink {
   #toMoves(positions: Positions): Move[] {
     return [...positions].map(([partition, position]) => {
       const source = sourceName(this.#context.source.origin, partition)
-      return { source, epoch: this.#epochs.get(source) ?? this.#context.epoch, expected: this.#known.get(source) ?? null, position }
+      return { source, epoch: this.#epochOf(source), expected: this.#known.get(source) ?? null, position }
     })
+  }
+
+  #epochOf(source: string): number {
+    return this.#epochs.get(source) ?? this.#context.epoch
   }
 
   #adopt(marker: Marker, source: string): void {

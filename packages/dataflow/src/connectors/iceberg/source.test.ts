@@ -52,6 +52,8 @@ test('[D105] only rows of new snapshots are read, across restarts, also from the
   await commitTo(later, added[0]!.position)
   const last = await open({ table: 'events' }, { stored: later.state() })
   expect(ids(await readUntil(last, everything))).toEqual([12])
+  expect(await last.lag()).toEqual({ messages: 1, seconds: expect.any(Number) })
+  await commitTo(last, added[1]!.position)
   expect(await last.lag()).toEqual({ messages: 0, seconds: 0 })
   // In the same process reading goes on behind the rows that were read.
   expect(ids(await readUntil(last, everything))).toEqual([])
@@ -106,6 +108,23 @@ test('a snapshot that is no longer in the history is reported, and all rows are 
   await source.rewind('start')
   expect(ids(await readUntil(source, everything)).length).toBe(2)
   await expect(source.rewind({ lsn: '0/1' })).rejects.toMatchObject({ class: 'config' })
+})
+
+test('a table that was created anew is reported until the flow is reset', { timeout }, async () => {
+  await trino.run('create table anew (id bigint)')
+  await trino.run('insert into anew values (1)')
+  const first = await open({ table: 'anew' })
+  const messages = await readUntil(first, everything)
+  await commitTo(first, messages.at(-1)!.position)
+  await trino.run('drop table anew')
+  await trino.run('create table anew (id bigint)')
+  await trino.run('insert into anew values (2)')
+  const anew = { class: 'config', message: 'the table was created anew: reset the checkpoint of the flow' }
+  await expect(readUntil(first, everything)).rejects.toMatchObject(anew)
+  const source = await open({ table: 'anew' }, { stored: first.state() })
+  await expect(readUntil(source, everything)).rejects.toMatchObject(anew)
+  await source.rewind('start')
+  expect(ids(await readUntil(source, everything))).toEqual([2])
 })
 
 test('startSnapshotID reads what came after it; a missing table is a clear error', { timeout }, async () => {

@@ -11,7 +11,7 @@ import { findCommitted, listSnapshotsSince } from './history.ts'
 import { ObjectStore } from './object-store.ts'
 import { type CatalogPlace, tableName, toPlace } from './place.ts'
 import { listFiles, readRows } from './scan.ts'
-import type { Schema, Snapshot } from './schema.ts'
+import { checkFormat, type Schema, type Snapshot } from './schema.ts'
 import { fromStored } from './values.ts'
 
 type Config = IcebergConfig | NessieConfig
@@ -48,7 +48,10 @@ export class IcebergTableSource implements Source {
   #read: Acked | undefined
   /** Snapshots that were emitted to their last row, by that row: acknowledging it completes the snapshot. */
   #completed: { readonly at: At; readonly acked: Acked }[] = []
-  #lag: Lag = {}
+  /** Snapshots that were listed and may not be written yet; undefined before the first list. */
+  #waiting: readonly Snapshot[] | undefined
+  /** Table that the state belongs to; undefined until it is read. */
+  #uuid: string | undefined
 
   constructor(type: 'iceberg' | 'nessie', config: Config, context: SourceContext) {
     this.#type = type
@@ -58,6 +61,7 @@ export class IcebergTableSource implements Source {
     this.#name = tableName(config)
     this.#acked = fromState(context.stored) ?? startOf(config)
     this.#read = this.#acked
+    this.#uuid = uuidOf(context.stored)
   }
 
   async connect(): Promise<void> {
@@ -94,7 +98,12 @@ export class IcebergTableSource implements Source {
   }
 
   async lag(): Promise<Lag> {
-    return this.#lag
+    if (this.#waiting === undefined) return {}
+    const waiting = this.#listUnwritten()
+    const messages = waiting.reduce((sum, { summary }) => sum + Number(summary['added-records'] ?? 0), 0)
+    const oldest = waiting[0]
+    const seconds = oldest === undefined ? 0 : Math.max(0, (this.#context.clock.now() - oldest.timestampMs) / 1000)
+    return { messages, seconds }
   }
 
   async close(): Promise<void> {
@@ -120,6 +129,7 @@ export class IcebergTableSource implements Source {
     return {
       ...(snapshotId === '' ? {} : { lastAckedSnapshotID: snapshotId, lastAckedSnapshotSequence: sequence }),
       ...(partial === undefined ? {} : { partial }),
+      ...(this.#uuid === undefined ? {} : { tableUUID: this.#uuid }),
       ...(this.#place.branch === undefined ? {} : { branch: this.#place.branch }),
       namespace: this.#config.namespace ?? '',
       table: this.#config.table ?? '',
@@ -133,6 +143,8 @@ export class IcebergTableSource implements Source {
     else if (typeof to === 'object' && 'snapshotId' in to) this.#acked = { snapshotId: to.snapshotId, sequence: 0, partial: undefined }
     else throw configError(`a ${this.#type} source is rewound to the start, the earliest or latest snapshot, or to a snapshotId`)
     this.#read = this.#acked
+    this.#uuid = undefined
+    this.#waiting = undefined
     this.#completed = []
     this.#lastEmitted = undefined
   }
@@ -140,6 +152,7 @@ export class IcebergTableSource implements Source {
   /** Rows of snapshots behind the last one. Without one, or if the way back to it is lost: all rows of the current snapshot. */
   async *#readNew(budget: Budget): AsyncGenerator<Batch> {
     const table = await this.#load()
+    this.#requireSameTable(table)
     const from = this.#read
     if (from === undefined || (from.snapshotId === '' && from.partial === undefined)) yield* this.#readWhole(budget, table)
     else if (from.snapshotId === '') yield* this.#resumeWhole(budget, table, from.partial!)
@@ -155,11 +168,9 @@ export class IcebergTableSource implements Source {
       yield* this.#readWhole(budget, table)
       return
     }
-    this.#setLag(snapshots)
-    for (const [index, snapshot] of snapshots.entries()) {
-      yield* this.#readSnapshot(budget, table.metadata.schema, snapshot)
-      this.#setLag(snapshots.slice(index + 1))
-    }
+    const listed = new Set(snapshots.map(({ id }) => id))
+    this.#waiting = [...this.#listUnwritten().filter(({ id }) => !listed.has(id)), ...snapshots]
+    for (const snapshot of snapshots) yield* this.#readSnapshot(budget, table.metadata.schema, snapshot)
   }
 
   #lostText(id: string): string {
@@ -262,19 +273,22 @@ export class IcebergTableSource implements Source {
     return newMessage({ raw: Buffer.from(JSON.stringify(payload)), metadata, position: at, partition })
   }
 
-  #setLag(waiting: readonly Snapshot[]): void {
-    const messages = waiting.reduce((sum, { summary }) => sum + Number(summary['added-records'] ?? 0), 0)
-    const oldest = waiting[0]
-    const seconds = oldest === undefined ? 0 : Math.max(0, (this.#context.clock.now() - oldest.timestampMs) / 1000)
-    this.#lag = { messages, seconds }
+  #listUnwritten(): readonly Snapshot[] {
+    const written = this.#acked?.sequence ?? 0
+    return (this.#waiting ?? []).filter(({ sequenceNumber }) => sequenceNumber > written)
+  }
+
+  /** A new table restarts its sequence numbers, so the state of the former one does not hold. */
+  #requireSameTable({ metadata }: LoadedTable): void {
+    this.#uuid ??= metadata.uuid
+    if (this.#uuid !== metadata.uuid) throw configError('the table was created anew: reset the checkpoint of the flow')
   }
 
   async #load(): Promise<LoadedTable> {
     const { catalog, objects } = this.#ready()
     const table = await catalog.loadTable(this.#context.signal)
     if (table === undefined) throw configError(`table ${this.#name} does not exist`)
-    if (table.metadata.formatVersion > 2)
-      throw configError(`the table has format version ${table.metadata.formatVersion}, and this version reads up to 2`)
+    checkFormat(table.metadata)
     objects.use(table.config)
     return table
   }
@@ -305,5 +319,9 @@ function fromState(stored: JsonObject | undefined): Acked | undefined {
   const id = stored?.['lastAckedSnapshotID'] as string | number | undefined
   const partial = stored?.['partial'] as At | undefined
   if (id === undefined && partial === undefined) return undefined
-  return { snapshotId: id === undefined ? '' : String(id), sequence: Number(stored?.['lastAckedSnapshotSequence'] ?? 0), partial }
+  // Without the table's id the number may be of a former table: it must not count rows as written.
+  const sequence = uuidOf(stored) === undefined ? 0 : Number(stored?.['lastAckedSnapshotSequence'] ?? 0)
+  return { snapshotId: id === undefined ? '' : String(id), sequence, partial }
 }
+
+const uuidOf = (stored: JsonObject | undefined): string | undefined => stored?.['tableUUID'] as string | undefined

@@ -1,14 +1,18 @@
 // Values, buckets, bounds and positions without a server: tables of cases.
+
+import { Retryable, Terminal } from '@brokkr/runtime/errors.ts'
 import { parquetMetadata } from 'hyparquet'
 import { expect, test } from 'vitest'
 import { parseLossless } from '../../message/json.ts'
 import { readContainer, writeContainer } from './avro-container.ts'
 import { buildFile, toBound } from './data-file.ts'
-import { classifyAnswer } from './errors.ts'
+import { classifyAnswer, IcebergRejection, isUnknownOutcome } from './errors.ts'
 import { hashBytes } from './hash-bytes.ts'
+import { toUrl } from './object-store.ts'
 import { parsePartitionBy, parseTransform } from './partition-values.ts'
 import { judgeMoves, type Marker, markerName, printMarker, readMarker, withBatch, withMoved, withTakenOver } from './positions.ts'
-import type { IcebergType } from './schema.ts'
+import { findEqualityFields } from './scan.ts'
+import { checkFormat, type IcebergType, toNewFields } from './schema.ts'
 import { fromStored, type Stored, toStored } from './values.ts'
 
 const field = (type: IcebergType, required = false) => ({ id: 1, name: 'c', required, type })
@@ -19,10 +23,13 @@ test.each([
   ['int', '-2147483648', -2147483648],
   ['decimal(38, 10)', '-1234567890123456789012345678.0123456789', -12345678901234567890123456780123456789n],
   ['decimal(9,2)', '-0.5', -50n],
-  ['timestamp', '"2026-01-02T03:04:05.123456789"', 1767323045123456n],
+  ['timestamp', '"2026-01-02T03:04:05.123456000"', 1767323045123456n],
   ['timestamptz', '"1969-12-31T23:59:59.999999Z"', -1n],
   ['timestamptz', '1700000000', 1700000000000000n],
   ['timestamptz', '1700000000123', 1700000000123000n],
+  ['timestamptz', '1700000000.123456', 1700000000123456n],
+  ['timestamptz', '-1.000001', -1000001n],
+  ['timestamptz', '1700000000123.456', 1700000000123456n],
   ['date', '"1969-12-31"', -1],
   ['date', '"2026-01-02T23:00:00-05:00"', 20455],
   ['time', '"23:59:59.999999"', 86399999999n],
@@ -40,6 +47,10 @@ test.each([
   ['double', '"NaN"', 'is not a number'],
   ['decimal(4, 2)', '1.234', 'does not fit decimal(4, 2)'],
   ['timestamp', '"2026-02-30"', 'is not a time'],
+  ['timestamp', '"2026-01-02T03:04:05.123456789"', 'is finer than microseconds'],
+  ['timestamptz', '1700000000.1234567', 'is finer than microseconds'],
+  ['timestamptz', '1700000000123.4567', 'is finer than microseconds'],
+  ['time', '"23:59:59.9999991"', 'is finer than microseconds'],
   ['date', 'true', 'is not a date'],
   ['time', '"24:00"', 'is not a time of day'],
   ['uuid', '"x"', 'is not a UUID'],
@@ -49,6 +60,12 @@ test.each([
   ['variant', '1', 'has the type variant, which cannot be written'],
 ] as const)('%s rejects %s', (type, json, problem) => {
   expect(toStored(field(type), parseLossless(json))).toEqual({ problem })
+})
+
+test('a new column for times finer than microseconds is text', () => {
+  const typesOf = (...values: string[]) => toNewFields(new Map([['c', values]]), 0).map(({ type }) => type)
+  expect(typesOf('2026-01-02T03:04:05Z', '2026-01-02T03:04:05.123456000Z')).toEqual(['timestamptz'])
+  expect(typesOf('2026-01-02T03:04:05Z', '2026-01-02T03:04:05.123456789Z')).toEqual(['string'])
 })
 
 test.each([
@@ -152,4 +169,35 @@ test.each([
   [503, 'SlowDown', 'transient'],
 ] as const)('an answer %s %s is %s', (status, kind, errorClass) => {
   expect(classifyAnswer({ status, kind }).class).toBe(errorClass)
+})
+
+test.each([
+  [new IcebergRejection('catalog', { status: 503 }), true],
+  [new IcebergRejection('catalog', { status: 400 }), false],
+  [new IcebergRejection('object store', { status: 503 }), false],
+  [new Retryable('timeout', { code: 'timeout' }), true],
+  [new Terminal('too large', { code: 'answer_too_large' }), true],
+  [new Terminal('refused', { code: 'address_refused' }), false],
+] as const)('whether the commit happened after %s is unknown: %s', (thrown, isUnknown) => {
+  expect(isUnknownOutcome(thrown)).toBe(isUnknown)
+})
+
+test('only format version 2 is accepted', () => {
+  expect(checkFormat({ formatVersion: 2 })).toBeUndefined()
+  for (const formatVersion of [1, 3, Number.NaN])
+    expect(() => checkFormat({ formatVersion })).toThrow(`has format version ${formatVersion}`)
+})
+
+test('a location leads to its own bucket alone', () => {
+  const settings = { endpoint: 'https://s3.example:9000', region: 'r' }
+  expect(toUrl('s3://lake.a_b/x y/1.parquet', { ...settings, isPathStyle: true })).toBe('https://s3.example:9000/lake.a_b/x%20y/1.parquet')
+  expect(toUrl('s3a://lake/x', { ...settings, isPathStyle: false })).toBe('https://lake.s3.example:9000/x')
+  for (const location of ['s3://u@evil#/x', 's3://../x', 's3://evil.example?/x', 's3://lake/../other/x', 's3://lake/a/./x'])
+    for (const isPathStyle of [true, false]) expect(() => toUrl(location, { ...settings, isPathStyle })).toThrow('is not valid')
+})
+
+test('a delete by the values of a column that is gone is refused', () => {
+  const schema = { type: 'struct' as const, 'schema-id': 0, fields: [field('long'), { ...field('string'), id: 7, name: 'd' }] }
+  expect(findEqualityFields(schema, [7]).map(({ name }) => name)).toEqual(['d'])
+  for (const ids of [[1, 2], [2], []]) expect(() => findEqualityFields(schema, ids)).toThrow('that the table no longer has')
 })

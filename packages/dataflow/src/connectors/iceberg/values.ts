@@ -111,24 +111,35 @@ function fitUuid(value: Json): Fitted {
 
 const naive = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?)?$/
 
-/** Microseconds since 1970. Numbers are seconds, from 1e11 on milliseconds; a text without a zone is taken as UTC. Digits behind the
- *  sixth of a fraction are left out. */
-function toMicros(value: Json): bigint | undefined {
-  if (typeof value === 'number') {
-    const ms = Math.round(Math.abs(value) >= 1e11 ? value : value * 1000)
-    return Number.isSafeInteger(ms) ? BigInt(ms) * 1000n : undefined
+/** Microseconds since 1970. Numbers are seconds, from 1e11 on milliseconds; a text without a zone is taken as UTC. */
+function toMicros(value: Json): bigint | 'too fine' | undefined {
+  if (typeof value !== 'string') {
+    const digits = toDigits(value)
+    if (digits === undefined) return undefined
+    const [whole = '0', part = ''] = digits.replace('-', '').split('.')
+    const fraction = toFraction(part, BigInt(whole) >= 100_000_000_000n ? 3 : 6)
+    if (fraction === undefined) return 'too fine'
+    const micros = BigInt(`${whole}${fraction}`)
+    return digits.startsWith('-') ? -micros : micros
   }
-  if (typeof value !== 'string') return undefined
   const [, year, month, day, hour = '00', minute = '00', second = '00', part] = naive.exec(value) ?? []
   const text = year === undefined ? value : `${year}-${month}-${day}T${hour}:${minute}:${second}${part === undefined ? '' : `.${part}`}Z`
   const instant = parseInstant(text)
   if (instant === undefined) return undefined
-  return BigInt(instant.seconds) * 1_000_000n + BigInt(instant.fraction.slice(0, 6).padEnd(6, '0'))
+  const fraction = toFraction(instant.fraction, 6)
+  return fraction === undefined ? 'too fine' : BigInt(instant.seconds) * 1_000_000n + BigInt(fraction)
 }
+
+/** Exactly `length` digits; undefined if others than zeros come behind them. */
+function toFraction(digits: string, length: number): string | undefined {
+  return /[1-9]/.test(digits.slice(length)) ? undefined : digits.slice(0, length).padEnd(length, '0')
+}
+const tooFine = { problem: 'is finer than microseconds' }
 
 function fitTimestamp(value: Json): Fitted {
   const micros = toMicros(value)
   if (micros === undefined) return { problem: 'is not a time' }
+  if (micros === 'too fine') return tooFine
   return micros >= firstMicros && micros <= lastMicros ? { value: micros } : { problem: 'is outside the years 1 to 9999' }
 }
 const firstMicros = BigInt(Date.parse('0001-01-01T00:00:00Z')) * 1000n
@@ -138,6 +149,7 @@ function fitDate(value: Json): Fitted {
   // The day as it is written, whatever its zone.
   const text = typeof value === 'string' ? /^\d{4}-\d\d-\d\d(?=$|[T ])/.exec(value)?.[0] : value
   const micros = text === undefined ? undefined : toMicros(text)
+  if (micros === 'too fine') return tooFine
   return micros === undefined ? { problem: 'is not a date' } : { value: Number(floorDivide(micros, 86_400_000_000n)) }
 }
 
@@ -145,8 +157,10 @@ function fitTime(value: Json): Fitted {
   const [, hour, minute, second = '00', part = ''] =
     (typeof value === 'string' ? /^(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?$/.exec(value) : undefined) ?? []
   if (hour === undefined || Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) return { problem: 'is not a time of day' }
+  const fraction = toFraction(part, 6)
+  if (fraction === undefined) return tooFine
   const seconds = (Number(hour) * 60 + Number(minute)) * 60 + Number(second)
-  return { value: BigInt(seconds) * 1_000_000n + BigInt(part.slice(0, 6).padEnd(6, '0')) }
+  return { value: BigInt(seconds) * 1_000_000n + BigInt(fraction) }
 }
 
 export const floorDivide = (value: bigint, by: bigint): bigint => (value >= 0n ? value / by : -((-value + by - 1n) / by))
