@@ -17,6 +17,7 @@ export const annotation = {
   specHash: `${group}/spec-hash`,
   /** Hash of processor image and environment: a change is an upgrade, which is limited. */
   environmentHash: `${group}/environment-hash`,
+  secretEnvHash: `${group}/secret-environment-hash`,
   /** Set on a Deployment that an upgrade rolls. */
   upgrading: `${group}/upgrading`,
   /** Address of a processor that runs beside a simulated pod. */

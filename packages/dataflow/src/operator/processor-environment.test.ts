@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
 import { readOperatorConfig } from './config.ts'
 import { processorDeployment } from './desired/deployment.ts'
-import { hashEnvironment } from './desired/pod.ts'
+import { hashEnvironment, hashSecretEnv } from './desired/pod.ts'
 import { specSecret } from './desired/secret.ts'
+import { annotation } from './names.ts'
 import { validateStored } from './passes/validate-flow.ts'
 import { toProcessorEnv } from './processor-environment.ts'
 import { reduceObject, reducePod } from './watches.ts'
@@ -24,8 +25,10 @@ function build(proxy: string) {
     ...toProcessorEnv(config, { https_proxy: proxy, HTTP_PROXY: 'http://proxy.example:3128', NO_PROXY: 'db.example' }),
   }
   const { secretEnv } = environment
-  const { object: secret, specHash } = specSecret(object, flow!, { oneShots: {}, salt: Buffer.alloc(32), secretPlaces: [], secretEnv })
-  return { environment, secret, specHash, deployment: processorDeployment(object, flow!, { specHash, environment, replicas: 1 }) }
+  const parts = { oneShots: {}, salt: Buffer.alloc(32), secretPlaces: [], secretEnv }
+  const { object: secret, specHash, secretEnvHash } = specSecret(object, flow!, parts)
+  const deployment = processorDeployment(object, flow!, { specHash, secretEnvHash, environment, replicas: 1 })
+  return { environment, secret, specHash, secretEnvHash, deployment }
 }
 
 test('a proxy address with a password is in the Secret of the flow alone', () => {
@@ -38,10 +41,21 @@ test('a proxy address with a password is in the Secret of the flow alone', () =>
   expect(text).toContain('{"name":"HTTP_PROXY","value":"http://proxy.example:3128"}')
 })
 
-test('another password rolls the pod and is not in a hash that is stored in clear text', () => {
+test('another password rolls the pod as a change of the environment, which the limit of rollouts counts, and not of the spec', () => {
   const [first, second] = [build('http://u:a@proxy.example'), build('http://u:b@proxy.example')]
-  expect(first.specHash).not.toBe(second.specHash)
-  expect(hashEnvironment(first.environment)).toBe(hashEnvironment(second.environment))
+  const hashOf = ({ deployment }: typeof first) => deployment.metadata.annotations?.[annotation.environmentHash]
+  const templateOf = ({ deployment }: typeof first) => JSON.stringify(deployment.spec?.['template'])
+  expect(first.specHash).toBe(second.specHash)
+  expect(hashOf(first)).not.toBe(hashOf(second))
+  expect(templateOf(first)).not.toBe(templateOf(second))
+})
+
+test('an unsalted hash is without secret values, and an environment without them has no hash of them', () => {
+  const [first, second, plain] = ['http://u:a@proxy.example', 'http://u:b@proxy.example', 'http://proxy.example'].map(build)
+  expect(hashEnvironment(first!.environment)).toBe(hashEnvironment(second!.environment))
+  expect(first!.secretEnvHash).not.toBe(hashSecretEnv(first!.environment.secretEnv, Buffer.alloc(32, 1)))
+  expect(plain!.secretEnvHash).toBeUndefined()
+  expect(plain!.deployment.metadata.annotations?.[annotation.environmentHash]).toBe(hashEnvironment(plain!.environment))
 })
 
 test('caches keep of a pod only what decisions need', () => {

@@ -142,11 +142,40 @@ test('[D115] a CronJob of the public operator ends its run before the migration 
   await world.kube.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata: saved, data: { [checkpointKey]: '{"saved":true}' } })
   await world.patch('left', { metadata: { annotations: { note: 'again' } } }, 'DataFlowCron')
   await waitFor('the suspended CronJob', async () => valueAt(await world.read('CronJob', 'dfc-left'), 'spec', 'suspend') === true)
+  // A pass has seen the suspended CronJob with its run.
+  const isWaiting = ({ conditions = [] }: { conditions?: readonly { type: string; reason?: string; message?: string }[] | undefined }) =>
+    conditions.some(({ type, reason, message }) => type === 'Ready' && reason === 'Migrating' && message?.includes('Job dfc-left-1,'))
+  await world.until('left', isWaiting, 'DataFlowCron')
+  expect((await world.read('CronJob', 'dfc-left'))?.metadata).toMatchObject({ uid: old.metadata.uid })
+  expect((await world.read('CronJob', 'dfc-left'))?.metadata.deletionTimestamp).toBeUndefined()
   expect((await world.read('ConfigMap', 'dfc-left-checkpoint'))?.metadata.uid).toBeDefined()
   await world.kube.delete({ apiVersion: 'batch/v1', kind: 'Job', namespace: world.namespace, name: run.metadata.name })
   await waitFor('the end of the CronJob', async () => (await world.read('CronJob', 'dfc-left')) === undefined)
   expect(valueAt(await world.read('ConfigMap', 'dataflowcron-left-checkpoint'), 'data', checkpointKey)).toBe('{"saved":true}')
   expect(await world.read('ConfigMap', 'dfc-left-checkpoint')).toBeUndefined()
+})
+
+test('[D119] a foreign CronJob with the name and labels of ours gives no runs', async () => {
+  const labels = { app: 'dataflow-processor', [label.cron]: 'taken', [label.owned]: 'true' }
+  const template = { spec: { restartPolicy: 'Never', containers: [{ name: 'a', image: 'example.invalid/a:1' }] } }
+  const foreign = await world.kube.create({
+    apiVersion: 'batch/v1',
+    kind: 'CronJob',
+    metadata: { name: 'dataflowcron-taken', namespace: world.namespace, labels },
+    spec: { schedule: '0 4 * * *', suspend: true, jobTemplate: { spec: { template } } },
+  })
+  const owner = { apiVersion: 'batch/v1', kind: 'CronJob', name: 'dataflowcron-taken', uid: foreign.metadata.uid!, controller: true }
+  const metadata = {
+    name: 'taken-run',
+    namespace: world.namespace,
+    labels: { ...labels, [label.triggerIndex]: 'processor' },
+    ownerReferences: [owner],
+  }
+  await world.kube.create({ apiVersion: 'batch/v1', kind: 'Job', metadata, spec: { suspend: true, template } })
+  await world.create('taken', flowSpec({ schedule: '0 4 * * *' }), { kind: 'DataFlowCron' })
+  const status = await world.until('taken', (seen) => seen.message?.includes('is not owned') === true, 'DataFlowCron')
+  expect(status).toMatchObject({ phase: 'Error' })
+  expect((await world.read('Job', 'taken-run'))?.metadata.labels?.[label.runId]).toBeUndefined()
 })
 
 test('an invalid request is one event per value', async () => {

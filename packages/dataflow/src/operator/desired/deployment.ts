@@ -8,6 +8,8 @@ export { processorFlags } from './pod.ts'
 
 export interface DeploymentParts {
   readonly specHash: string
+  /** Undefined: the environment has no secret values. */
+  readonly secretEnvHash: string | undefined
   readonly environment: ProcessorEnvironment
   readonly replicas: number
   /** The rollout counts against the limit of an upgrade. */
@@ -16,15 +18,17 @@ export interface DeploymentParts {
 
 export function processorDeployment(owner: Owner, flow: Flow, parts: DeploymentParts): KubeObject {
   const labels = buildLabels(owner)
-  const { specHash, environment, replicas } = parts
+  const { specHash, secretEnvHash, environment, replicas } = parts
+  const environmentHash = hashEnvironment(environment, secretEnvHash)
+  const secretEnv = secretEnvHash === undefined ? {} : { [annotation.secretEnvHash]: secretEnvHash }
   return {
     apiVersion: 'apps/v1',
     kind: 'Deployment',
     metadata: {
       ...childMetadata(owner, workloadName(owner)),
       annotations: {
-        [annotation.environmentHash]: hashEnvironment(environment),
-        ...(parts.isUpgrade === true ? { [annotation.upgrading]: hashEnvironment(environment) } : {}),
+        [annotation.environmentHash]: environmentHash,
+        ...(parts.isUpgrade === true ? { [annotation.upgrading]: environmentHash } : {}),
       },
     },
     spec: {
@@ -33,7 +37,7 @@ export function processorDeployment(owner: Owner, flow: Flow, parts: DeploymentP
       strategy: { type: 'Recreate' },
       selector: { matchLabels: labels },
       template: {
-        metadata: { labels: { ...environment.labels, ...labels }, annotations: { [annotation.specHash]: specHash } },
+        metadata: { labels: { ...environment.labels, ...labels }, annotations: { [annotation.specHash]: specHash, ...secretEnv } },
         spec: processorPod(owner, flow, { environment, command: 'processor' }),
       },
     },

@@ -1,5 +1,5 @@
 // Pod of a processor, for Deployments, CronJobs and replays. Pure.
-import { createHash } from 'node:crypto'
+import { createHash, createHmac } from 'node:crypto'
 import { parseQuantity } from '@brokkr/contract/dataflow/fields/duration.ts'
 import type { Flow } from '@brokkr/contract/dataflow/spec/types.ts'
 import { textAt } from '@brokkr/kube'
@@ -21,10 +21,18 @@ const toSorted = (map: Readonly<Record<string, string>>): string[] =>
     .map((entry) => JSON.stringify(entry))
     .toSorted((a, b) => (a < b ? -1 : 1))
 
-/** Without secret values, because it is stored in clear text: they are part of the salted hash of the spec. */
-export const hashEnvironment = ({ image, env, labels }: ProcessorEnvironment): string =>
+/** Salted, because it is stored in clear text. Undefined without secret values. */
+export const hashSecretEnv = (secretEnv: ProcessorEnvironment['secretEnv'], salt: Buffer): string | undefined =>
+  Object.keys(secretEnv).length === 0
+    ? undefined
+    : createHmac('sha256', salt)
+        .update(JSON.stringify(['secretEnv', toSorted(secretEnv)]))
+        .digest('hex')
+
+/** Without secret values, because it is stored in clear text: only their salted hash is part of it. */
+export const hashEnvironment = ({ image, env, labels }: ProcessorEnvironment, secretEnvHash?: string): string =>
   createHash('sha256')
-    .update(JSON.stringify([image, toSorted(env), toSorted(labels)]))
+    .update(JSON.stringify([image, toSorted(env), toSorted(labels), ...(secretEnvHash === undefined ? [] : [secretEnvHash])]))
     .digest('hex')
     .slice(0, 16)
 

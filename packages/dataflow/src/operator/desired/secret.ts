@@ -4,11 +4,14 @@ import { OneShots, ProcessorSpec, processorSpecText } from '@brokkr/contract/dat
 import type { Flow } from '@brokkr/contract/dataflow/spec/types.ts'
 import { type KubeObject, textAt } from '@brokkr/kube'
 import { childMetadata, type Owner, secretName } from '../names.ts'
+import { hashSecretEnv } from './pod.ts'
 
 export interface SpecSecret {
   readonly object: KubeObject
   /** Salted hash of the spec: differs between specs and reveals nothing about their content. */
   readonly specHash: string
+  /** Salted hash of the secret environment; undefined without one. Not part of specHash, so that its rotation counts as an upgrade. */
+  readonly secretEnvHash: string | undefined
 }
 
 export interface SecretParts {
@@ -34,8 +37,7 @@ export function specSecret(owner: Owner, flow: Flow, { oneShots, salt, secretPla
       ...Object.fromEntries(Object.entries(secretEnv).map(([key, value]) => [key, encode(value)])),
     },
   }
-  const hashed = Object.keys(secretEnv).length === 0 ? text : `${text}\n${JSON.stringify(secretEnv)}`
-  return { object, specHash: createHmac('sha256', salt).update(hashed).digest('hex') }
+  return { object, specHash: createHmac('sha256', salt).update(text).digest('hex'), secretEnvHash: hashSecretEnv(secretEnv, salt) }
 }
 
 const encode = (text: string): string => Buffer.from(text).toString('base64')

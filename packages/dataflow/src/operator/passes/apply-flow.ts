@@ -46,6 +46,8 @@ export interface Applied {
   readonly requests: OneShotRequests | undefined
   /** What must happen first: a place of the upgrade is free, which wakes the flow, or something has ended. */
   readonly waitsFor: 'place' | 'end' | undefined
+  /** Object of the public operator whose end the migration waits for. */
+  readonly migrating?: string | undefined
 }
 
 /** Result of the last complete pass, for as long as its inputs are unchanged. */
@@ -78,7 +80,8 @@ export async function applyFlow(deps: ApplyDeps, input: ApplyInput, signal: Abor
   try {
     const remains = await removeRemains(deps.kube, input.object, signal)
     for (const event of remains.events) input.record(event)
-    if (!remains.isGone) return { failure: undefined, specHash: undefined, requests: undefined, waitsFor: 'end' }
+    if (remains.waitsFor !== undefined)
+      return { failure: undefined, specHash: undefined, requests: undefined, waitsFor: 'end', migrating: remains.waitsFor }
     return await applyObjects(deps, input, { fingerprint, signal })
   } catch (error) {
     if (error instanceof ResolutionError) return fail({ at: 'resolved', reason: error.reason, message: error.message })
@@ -103,7 +106,11 @@ async function applyObjects(deps: ApplyDeps, input: ApplyInput, pass: Pass): Pro
   const requests = readOneShots(object, stored.oneShots, input.seen)
   const salt = stored.salt ?? randomBytes(saltBytes)
   const secretPlaces = flow.secrets.map(({ keys }) => [...keys])
-  const { object: secret, specHash } = specSecret(object, resolved, {
+  const {
+    object: secret,
+    specHash,
+    secretEnvHash,
+  } = specSecret(object, resolved, {
     oneShots: requests.oneShots,
     salt,
     secretPlaces,
@@ -116,7 +123,9 @@ async function applyObjects(deps: ApplyDeps, input: ApplyInput, pass: Pass): Pro
   }
   for (const ref of plan.unwanted) await deps.children.remove(object, ref, signal)
   const isCron = object.kind === 'DataFlowCron'
-  const waitsFor = isCron ? await applyCronJob(deps, input, signal) : await applyDeployment(deps, input, { specHash, environment, signal })
+  const waitsFor = isCron
+    ? await applyCronJob(deps, input, signal)
+    : await applyDeployment(deps, input, { specHash, secretEnvHash, signal })
   const refs = [secret, ...plan.wanted].map(refOf)
   const settled = { fingerprint: pass.fingerprint, refs: [...refs, workloadRef(object)], specHash, requests }
   return { failure: undefined, specHash, requests, waitsFor, ...(waitsFor === undefined ? { settled } : {}) }
@@ -141,25 +150,27 @@ async function applyCronJob(deps: ApplyDeps, input: ApplyInput, signal: AbortSig
 
 interface DeploymentPass {
   readonly specHash: string
-  readonly environment: ProcessorEnvironment
+  readonly secretEnvHash: string | undefined
   readonly signal: AbortSignal
 }
 
 /** What the Deployment has to wait for: a place of the upgrade, or the end of pods that it replaces. */
 async function applyDeployment(deps: ApplyDeps, input: ApplyInput, pass: DeploymentPass): Promise<Applied['waitsFor']> {
-  const { object, flow, replicas, pods } = input
-  const { specHash, environment, signal } = pass
+  const { object, flow, environment, replicas, pods } = input
+  const { specHash, secretEnvHash, signal } = pass
+  const environmentHash = hashEnvironment(environment, secretEnvHash)
   const live = deps.children.newest(workloadRef(object))
   // Created anew: two processors of one flow must never run.
   if (live === undefined && pods.length > 0) return 'end'
-  const isUpgrade = live !== undefined && isEnvironmentChange(live, specHash, environment)
+  const isUpgrade = live !== undefined && isEnvironmentChange(live, specHash, environmentHash)
   const takesPlace = isUpgrade && isRolledOut(live)
   if (takesPlace && !deps.places.take(live, flowKey(object))) return 'place'
   const wanted = processorDeployment(object, flow, {
     specHash,
+    secretEnvHash,
     environment,
     replicas,
-    isUpgrade: takesPlace || isUpgraded(live, environment),
+    isUpgrade: takesPlace || isUpgraded(live, environmentHash),
   })
   try {
     const { result, object: applied } = await deps.children.ensure(object, wanted, signal)
@@ -183,14 +194,14 @@ const hashOfTemplate = (deployment: KubeObject): string | undefined =>
   ]
 
 /** Only the environment differs: a change of the spec is the user's and is not limited. */
-function isEnvironmentChange(live: KubeObject, specHash: string, environment: ProcessorEnvironment): boolean {
+function isEnvironmentChange(live: KubeObject, specHash: string, environmentHash: string): boolean {
   const known = live.metadata.annotations?.[annotation.environmentHash]
-  return known !== undefined && known !== hashEnvironment(environment) && hashOfTemplate(live) === specHash
+  return known !== undefined && known !== environmentHash && hashOfTemplate(live) === specHash
 }
 
 /** The mark stays until the next change, so that the applied form is stable. */
-const isUpgraded = (live: KubeObject | undefined, environment: ProcessorEnvironment): boolean =>
-  live?.metadata.annotations?.[annotation.upgrading] === hashEnvironment(environment)
+const isUpgraded = (live: KubeObject | undefined, environmentHash: string): boolean =>
+  live?.metadata.annotations?.[annotation.upgrading] === environmentHash
 
 function recordChange({ record }: ApplyInput, { kind, metadata }: KubeObject, result: 'created' | 'updated' | 'unchanged'): void {
   const names: Record<string, string> = { Secret: 'Secret', Deployment: 'Deployment', CronJob: 'CronJob', ConfigMap: 'Checkpoint' }

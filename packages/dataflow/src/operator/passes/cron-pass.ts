@@ -2,7 +2,7 @@
 import { progressKey, SavedProgress } from '@brokkr/contract/dataflow/checkpoint.ts'
 import { printProblem } from '@brokkr/contract/dataflow/fields/problem.ts'
 import type { Flow } from '@brokkr/contract/dataflow/spec/types.ts'
-import { isTerminating, type KubeObject, type Outcome, refOf, textAt } from '@brokkr/kube'
+import { controllerOf, isTerminating, type KubeObject, type Outcome, refOf, textAt } from '@brokkr/kube'
 import { manualJob, triggerJob } from '../desired/cron-job.ts'
 import { checkpointName, fieldManager, label } from '../names.ts'
 import { type CronRun, listRuns, resultAnnotation } from '../status/cron-runs.ts'
@@ -47,7 +47,7 @@ export class CronPasses {
       flow === undefined
         ? invalid(problems.map(printProblem))
         : await this.#flows.apply(ready, flow, { replicas: 1, isSuspended: stopped !== undefined, before }, signal)
-    const cronJob = this.#deps.children.newest(workloadRef(ready))
+    const cronJob = this.#findCronJob(ready)
     const found = listRuns(this.#deps.jobs(key), flow?.cron?.triggers.length ?? 0, cronJob?.metadata.uid)
     const continued = flow === undefined ? { runs: found, events: [] } : await this.#continueRuns(ready, flow, found, signal)
     const { runs } = continued
@@ -57,6 +57,7 @@ export class CronPasses {
       object: ready,
       before,
       failure: applied.failure,
+      migrating: applied.migrating,
       stopped,
       specHash: applied.specHash,
       cronJob,
@@ -78,6 +79,12 @@ export class CronPasses {
     const isRefused = runs.some(({ refusal }) => refusal !== undefined)
     if (applied.failure?.at === 'applied' || isRefused) return { afterMs: this.#settings.pendingMs }
     return { afterMs: Math.min(findNextChangeMs(status, maintenance, clock.now()) ?? resyncMs, resyncMs) }
+  }
+
+  /** Not one of another owner, whatever its name and labels. */
+  #findCronJob(object: KubeObject): KubeObject | undefined {
+    const cronJob = this.#deps.children.newest(workloadRef(object))
+    return cronJob !== undefined && controllerOf(cronJob)?.uid === object.metadata.uid ? cronJob : undefined
   }
 
   async #continueRuns(object: KubeObject, flow: Flow, runs: readonly CronRun[], signal: AbortSignal): Promise<Continued> {

@@ -8,8 +8,8 @@ import { findJobEnd } from '../status/jobs.ts'
 import { NameTaken } from './children.ts'
 
 export interface RemainsResult {
-  /** False while a processor or run of the public operator still goes on. */
-  readonly isGone: boolean
+  /** Processor or run of the public operator that still goes on; undefined: nothing is left. */
+  readonly waitsFor: string | undefined
   readonly events: readonly FlowEvent[]
 }
 
@@ -25,9 +25,10 @@ export async function removeRemains(kube: Kube, owner: Owner, signal: AbortSigna
     events.push(normal('PlaintextSpecRemoved', `ConfigMap ${name} contained the spec with its secrets in clear text`))
   }
   const deployment = await find('apps/v1', 'Deployment', short)
-  if (deployment !== undefined && !(await isScaledDown(kube, deployment, signal))) return { isGone: false, events }
+  if (deployment !== undefined && !(await isScaledDown(kube, deployment, signal))) return { waitsFor: `Deployment ${short}`, events }
   const cronJob = await find('batch/v1', 'CronJob', short)
-  if (cronJob !== undefined && !(await isAtRest(kube, cronJob, signal))) return { isGone: false, events }
+  const waitsFor = cronJob === undefined ? undefined : await findActive(kube, cronJob, signal)
+  if (waitsFor !== undefined) return { waitsFor, events }
   const checkpoint = await find('v1', 'ConfigMap', `${short}-checkpoint`)
   if (checkpoint !== undefined) {
     await copyCheckpoint(kube, owner, checkpoint, signal)
@@ -35,7 +36,7 @@ export async function removeRemains(kube: Kube, owner: Owner, signal: AbortSigna
   }
   if (deployment !== undefined) await remove(kube, deployment, signal)
   if (cronJob !== undefined) await remove(kube, cronJob, signal)
-  return { isGone: true, events }
+  return { waitsFor: undefined, events }
 }
 
 async function findOwned(kube: Kube, owner: Owner, ref: ObjectRef, signal: AbortSignal): Promise<KubeObject | undefined> {
@@ -53,17 +54,18 @@ async function isScaledDown(kube: Kube, deployment: KubeObject, signal: AbortSig
   return isSettled && (numberAt(deployment, 'status', 'replicas') ?? 0) === 0
 }
 
-/** Suspended first, so that no run starts; a run that goes on ends by itself and saves its position. */
-async function isAtRest(kube: Kube, cronJob: KubeObject, signal: AbortSignal): Promise<boolean> {
+/** Suspended first, so that no run starts; a run that goes on ends by itself and saves its position. Undefined: it is at rest. */
+async function findActive(kube: Kube, cronJob: KubeObject, signal: AbortSignal): Promise<string | undefined> {
   const { metadata } = cronJob
   if (cronJob.spec?.['suspend'] !== true) {
     const ref = { apiVersion: 'batch/v1', kind: 'CronJob', namespace: metadata.namespace, name: metadata.name }
     const body = { metadata: { uid: metadata.uid ?? '' }, spec: { suspend: true } }
     await kube.patch(ref, { type: 'merge', body }, { fieldManager, signal })
-    return false
+    return `CronJob ${metadata.name}`
   }
   const jobs = await kube.list({ apiVersion: 'batch/v1', kind: 'Job' }, { namespace: metadata.namespace, signal })
-  return jobs.items.every((job) => controllerOf(job)?.uid !== metadata.uid || findJobEnd(job) !== undefined)
+  const active = jobs.items.find((job) => controllerOf(job)?.uid === metadata.uid && findJobEnd(job) === undefined)
+  return active === undefined ? undefined : `Job ${active.metadata.name}`
 }
 
 /** Only into a checkpoint that no processor of ours has written. */

@@ -11,6 +11,8 @@ export interface CronStatusInput {
   readonly object: KubeObject
   readonly before: DataFlowCronStatus
   readonly failure: PassFailure | undefined
+  /** Object of the public operator whose end the migration waits for. */
+  readonly migrating: string | undefined
   /** Why the schedule is suspended. */
   readonly stopped: string | undefined
   readonly specHash: string | undefined
@@ -24,7 +26,7 @@ export interface CronStatusInput {
 }
 
 export function judgeCron(input: CronStatusInput): DataFlowCronStatus {
-  const { object, before, failure, runs, cronJob, nowMs } = input
+  const { object, before, failure, migrating, runs, cronJob, nowMs } = input
   const generation = object.metadata.generation ?? 0
   const run = runs.at(-1)
   const { phase, message } = judgePhase(input, run)
@@ -42,12 +44,15 @@ export function judgeCron(input: CronStatusInput): DataFlowCronStatus {
   if (failure?.at === 'applied') set('ProcessorDeploymentReady', false, failure.reason, failure.message)
   else conditions = conditions.filter(({ type }) => type !== 'ProcessorDeploymentReady')
   const isRefused = failure === undefined && run?.refusal !== undefined
-  set(
-    'Ready',
-    failure === undefined && phase !== 'Failed' && !isRefused,
-    failure !== undefined ? 'Error' : isRefused ? 'TriggerRefused' : phase,
-    message,
-  )
+  if (failure === undefined && migrating !== undefined)
+    set('Ready', false, 'Migrating', `waits for the end of ${migrating}, which the public operator left`)
+  else
+    set(
+      'Ready',
+      failure === undefined && phase !== 'Failed' && !isRefused,
+      failure !== undefined ? 'Error' : isRefused ? 'TriggerRefused' : phase,
+      message,
+    )
   const lastOf = (wanted: CronRun['phase']) => runs.findLast((each) => each.phase === wanted)?.endedAt
   const { activeJobName: _job, currentRunID: _run, currentTriggerIndex: _index, ...kept } = before
   return {
