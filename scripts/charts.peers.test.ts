@@ -8,7 +8,7 @@ import { agentTable, checkAgentConfig } from '@brokkr/agent/config.ts'
 import { brokerTable, checkBrokerConfig } from '@brokkr/broker/config.ts'
 import { buildAgentRights } from '@brokkr/broker/invites/rules/agent-rights.ts'
 import { operatorTable, readOperatorConfig } from '@brokkr/dataflow/operator/config.ts'
-import { operatorRules } from '@brokkr/dataflow/operator/rbac.ts'
+import { buildOperatorRules } from '@brokkr/dataflow/operator/rbac.ts'
 import { checkPipelinesConfig, pipelinesTable } from '@brokkr/pipelines/config.ts'
 import { rbacManifests } from '@brokkr/pipelines/rbac.ts'
 import { loadConfig } from '@brokkr/runtime/config/load-config.ts'
@@ -321,10 +321,11 @@ function checkRights({ chart, values }: ValueSet, objects: readonly Rendered[], 
   }
   if (chart === 'brokkr-dataflow') {
     const places = (values['watchNamespaces'] ?? []) as string[]
-    expect(rulesOf('Role', 'brokkr-dataflow', namespace)).toEqual(operatorRules.own)
+    const operatorRules = buildOperatorRules('brokkr-dataflow-webhook')
     expect(rulesOf('ClusterRole', 'brokkr-dataflow')).toEqual(places.length === 0 ? operatorRules.flows : undefined)
     for (const place of places) expect(rulesOf('Role', 'brokkr-dataflow-flows', place)).toEqual(operatorRules.flows)
     const isSelf = (values['webhook'] as { certs?: string } | undefined)?.certs === 'self'
+    expect(rulesOf('Role', 'brokkr-dataflow', namespace)).toEqual([...operatorRules.own, ...(isSelf ? operatorRules.certificates : [])])
     expect(rulesOf('ClusterRole', 'brokkr-dataflow-webhook')).toEqual(isSelf ? operatorRules.webhook : undefined)
   }
 }

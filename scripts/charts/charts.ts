@@ -6,7 +6,7 @@ import { dataFlowCrd, dataFlowCronCrd } from '@brokkr/contract/dataflow/crds.ts'
 import type { Preset } from '@brokkr/contract/invites/agent-invite.ts'
 import { pipelineCrd, promotionCrd } from '@brokkr/contract/pipelines/crds.ts'
 import { operatorTable } from '@brokkr/dataflow/operator/config.ts'
-import { operatorRules } from '@brokkr/dataflow/operator/rbac.ts'
+import { buildOperatorRules } from '@brokkr/dataflow/operator/rbac.ts'
 import { pipelinesTable } from '@brokkr/pipelines/config.ts'
 import { rbacManifests } from '@brokkr/pipelines/rbac.ts'
 import { buildCommonValues, crdValues, imageValues, ingressValues, namespaceList, tcp } from './common-values.ts'
@@ -105,8 +105,9 @@ const broker: Chart = {
       resources: limits('100m', '256Mi', '500m', '512Mi'),
       monitor: 'serviceMonitor',
       hasRules: true,
-      egress: [tcp(5432), tcp(443)],
-      egressText: 'Default: PostgreSQL on 5432, receivers of webhooks and other services on 443. Name their networks here.',
+      egress: [tcp(5432), tcp(443), tcp(8082)],
+      egressText:
+        'Default: PostgreSQL on 5432, receivers of webhooks and other services on 443, the pipelines controller on 8082. Name their networks here.',
     }),
     config: buildConfigValue(brokerTable, managedSettings.broker),
     ...buildSecretValues(brokerTable, ['database.url', 'broker.encryption_key']),
@@ -163,8 +164,8 @@ const agent: Chart = {
       resources: limits('50m', '128Mi', '200m', '256Mi'),
       monitor: 'podMonitor',
       hasRules: false,
-      egress: [tcp(443, 6443)],
-      egressText: `Default: broker and API server. ${kubeApi}`,
+      egress: [tcp(443, 6443, 3000)],
+      egressText: `Default: API server, and the broker on 443 or on port 3000 of its pods. ${kubeApi}`,
     }),
     config: buildConfigValue(agentTable, [...managedSettings.agent, ...policySettings]),
     ...buildSecretValues(agentTable, []),
@@ -279,7 +280,7 @@ const dataflow: Chart = {
     processor: {
       image: imageValues('brokkr/dataflow-processor'),
       egressCidrs: shaped(
-        'Networks of sources and sinks: with watchNamespaces, processors reach nothing else but DNS and the API server.',
+        'Networks of sources and sinks: with watchNamespaces, processors reach nothing else but DNS and, for the API server, ports 443 and 6443 of any address.',
         { type: 'array', uniqueItems: true, items: { type: 'string', pattern: '^[0-9a-fA-F.:]+/[0-9]{1,3}$' } },
         [],
       ),
@@ -294,7 +295,7 @@ const dataflow: Chart = {
     },
     crds: crdValues,
   },
-  rules: operatorRules,
+  rules: buildOperatorRules('{{ include `brokkr.fullname` . }}-webhook'),
   crds: { 'dataflows.yaml': dataFlowCrd(), 'dataflowcrons.yaml': dataFlowCronCrd() },
 }
 

@@ -138,14 +138,23 @@
     - get
     - list
     - watch
+{{- end }}
+{{- define "brokkr.rules.certificates" }}
+- apiGroups:
+    - ""
+  resources:
+    - secrets
+  verbs:
+    - create
 - apiGroups:
     - ""
   resources:
     - secrets
   verbs:
     - get
-    - create
     - update
+  resourceNames:
+    - "{{ include `brokkr.fullname` . }}-webhook"
 {{- end }}
 {{- define "brokkr.rules.webhook" }}
 - apiGroups:
@@ -155,4 +164,6 @@
   verbs:
     - get
     - patch
+  resourceNames:
+    - "{{ include `brokkr.fullname` . }}-webhook"
 {{- end }}

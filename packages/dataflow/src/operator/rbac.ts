@@ -4,6 +4,7 @@ interface Rule {
   readonly apiGroups: readonly string[]
   readonly resources: readonly string[]
   readonly verbs: readonly string[]
+  readonly resourceNames?: readonly string[]
 }
 
 const group = 'dataflow.dataflow.io'
@@ -27,32 +28,43 @@ const flowRules: readonly Rule[] = [
   rule(['monitoring.coreos.com'], ['podmonitors'], full),
 ]
 
-/** In the operator's own namespace: the Lease, its Deployment, and the certificates of the webhook. */
+/** In the operator's own namespace: the Lease and its Deployment. */
 const ownRules: readonly Rule[] = [
   rule(['coordination.k8s.io'], ['leases'], ['get', 'create', 'update']),
   rule(['apps'], ['deployments'], read),
-  rule([''], ['secrets'], ['get', 'create', 'update']),
 ]
 
-/** For the caBundle of the webhook's own configuration. */
-const webhookRules: readonly Rule[] = [rule(['admissionregistration.k8s.io'], ['validatingwebhookconfigurations'], ['get', 'patch'])]
-
-/** By the place where they hold; the chart has them as roles. */
-export const operatorRules = { flows: flowRules, own: ownRules, webhook: webhookRules }
+/** By the place where they hold; the chart has them as roles. `webhook` is the name of the Secret and of the configuration. */
+export const buildOperatorRules = (webhook: string) => ({
+  flows: flowRules,
+  own: ownRules,
+  /** In the own namespace, for certificates that the operator makes. A name cannot limit the creation. */
+  certificates: [
+    rule([''], ['secrets'], ['create']),
+    { ...rule([''], ['secrets'], ['get', 'update']), resourceNames: [webhook] },
+  ] satisfies readonly Rule[],
+  /** For the caBundle in the configuration of the webhook. */
+  webhook: [
+    { ...rule(['admissionregistration.k8s.io'], ['validatingwebhookconfigurations'], ['get', 'patch']), resourceNames: [webhook] },
+  ] satisfies readonly Rule[],
+})
 
 const name = 'brokkr-dataflow-operator'
 const namespace = 'brokkr-system'
+/** Default of WEBHOOK_SERVICE_NAME and WEBHOOK_CONFIGURATION_NAME. */
+const webhookName = 'dataflow-operator-webhook'
 const rbacVersion = 'rbac.authorization.k8s.io/v1'
 
 /** For an operator that handles all namespaces. */
 export function rbacManifests(): readonly object[] {
+  const rules = buildOperatorRules(webhookName)
   const subjects = [{ kind: 'ServiceAccount', name, namespace }]
   const refTo = (kind: string) => ({ apiGroup: 'rbac.authorization.k8s.io', kind, name })
   return [
     { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace } },
-    { apiVersion: rbacVersion, kind: 'ClusterRole', metadata: { name }, rules: [...flowRules, ...webhookRules] },
+    { apiVersion: rbacVersion, kind: 'ClusterRole', metadata: { name }, rules: [...rules.flows, ...rules.webhook] },
     { apiVersion: rbacVersion, kind: 'ClusterRoleBinding', metadata: { name }, roleRef: refTo('ClusterRole'), subjects },
-    { apiVersion: rbacVersion, kind: 'Role', metadata: { name, namespace }, rules: ownRules },
+    { apiVersion: rbacVersion, kind: 'Role', metadata: { name, namespace }, rules: [...rules.own, ...rules.certificates] },
     { apiVersion: rbacVersion, kind: 'RoleBinding', metadata: { name, namespace }, roleRef: refTo('Role'), subjects },
   ]
 }
